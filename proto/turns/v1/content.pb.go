@@ -4,6 +4,8 @@
 // 	protoc        (unknown)
 // source: turns/v1/content.proto
 
+// This file holds what turns are made of, and what can be asked of a model.
+
 package turnsv1
 
 import (
@@ -22,13 +24,18 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ToolChoiceMode lists the rules for tool calls.
 type ToolChoiceMode int32
 
 const (
+	// Left to the model.
 	ToolChoiceMode_TOOL_CHOICE_MODE_UNSPECIFIED ToolChoiceMode = 0
-	ToolChoiceMode_TOOL_CHOICE_MODE_NONE        ToolChoiceMode = 1
-	ToolChoiceMode_TOOL_CHOICE_MODE_ANY         ToolChoiceMode = 2
-	ToolChoiceMode_TOOL_CHOICE_MODE_TOOL        ToolChoiceMode = 3
+	// Tools must not be called.
+	ToolChoiceMode_TOOL_CHOICE_MODE_NONE ToolChoiceMode = 1
+	// Some tool must be called.
+	ToolChoiceMode_TOOL_CHOICE_MODE_ANY ToolChoiceMode = 2
+	// The tool that is named must be called.
+	ToolChoiceMode_TOOL_CHOICE_MODE_TOOL ToolChoiceMode = 3
 )
 
 // Enum value maps for ToolChoiceMode.
@@ -74,15 +81,22 @@ func (ToolChoiceMode) EnumDescriptor() ([]byte, []int) {
 	return file_turns_v1_content_proto_rawDescGZIP(), []int{0}
 }
 
+// BlockKind tells events of different blocks apart.
 type BlockKind int32
 
 const (
+	// Not used on the wire.
 	BlockKind_BLOCK_KIND_UNSPECIFIED BlockKind = 0
-	BlockKind_BLOCK_KIND_TEXT        BlockKind = 1
-	BlockKind_BLOCK_KIND_THINKING    BlockKind = 2
-	BlockKind_BLOCK_KIND_TOOL_USE    BlockKind = 3
-	BlockKind_BLOCK_KIND_REFUSAL     BlockKind = 4
-	BlockKind_BLOCK_KIND_OPAQUE      BlockKind = 5
+	// A TextBlock.
+	BlockKind_BLOCK_KIND_TEXT BlockKind = 1
+	// A ThinkingBlock.
+	BlockKind_BLOCK_KIND_THINKING BlockKind = 2
+	// A ToolUseBlock; deltas carry its input_json.
+	BlockKind_BLOCK_KIND_TOOL_USE BlockKind = 3
+	// A RefusalBlock.
+	BlockKind_BLOCK_KIND_REFUSAL BlockKind = 4
+	// An OpaqueBlock, which never has deltas.
+	BlockKind_BLOCK_KIND_OPAQUE BlockKind = 5
 )
 
 // Enum value maps for BlockKind.
@@ -132,8 +146,11 @@ func (BlockKind) EnumDescriptor() ([]byte, []int) {
 	return file_turns_v1_content_proto_rawDescGZIP(), []int{1}
 }
 
+// Block is one piece of content. Which kinds are allowed depends on who speaks: a user turn or a reply.
 type Block struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
+	// The piece; exactly one kind is set.
+	//
 	// Types that are valid to be assigned to Kind:
 	//
 	//	*Block_Text
@@ -263,34 +280,42 @@ type isBlock_Kind interface {
 }
 
 type Block_Text struct {
+	// Plain text.
 	Text *TextBlock `protobuf:"bytes,1,opt,name=text,proto3,oneof"`
 }
 
 type Block_Image struct {
+	// An image.
 	Image *ImageBlock `protobuf:"bytes,2,opt,name=image,proto3,oneof"`
 }
 
 type Block_Document struct {
+	// A document.
 	Document *DocumentBlock `protobuf:"bytes,3,opt,name=document,proto3,oneof"`
 }
 
 type Block_ToolUse struct {
+	// The model calls a tool. Found in replies only.
 	ToolUse *ToolUseBlock `protobuf:"bytes,4,opt,name=tool_use,json=toolUse,proto3,oneof"`
 }
 
 type Block_ToolResult struct {
+	// What a tool call came to. Found in user turns only.
 	ToolResult *ToolResultBlock `protobuf:"bytes,5,opt,name=tool_result,json=toolResult,proto3,oneof"`
 }
 
 type Block_Thinking struct {
+	// The model reasons. Found in replies only.
 	Thinking *ThinkingBlock `protobuf:"bytes,6,opt,name=thinking,proto3,oneof"`
 }
 
 type Block_Refusal struct {
+	// The model declines, in its own words. Found in replies only.
 	Refusal *RefusalBlock `protobuf:"bytes,7,opt,name=refusal,proto3,oneof"`
 }
 
 type Block_Opaque struct {
+	// Something only its vendor can read. Found in replies only.
 	Opaque *OpaqueBlock `protobuf:"bytes,8,opt,name=opaque,proto3,oneof"`
 }
 
@@ -310,9 +335,11 @@ func (*Block_Refusal) isBlock_Kind() {}
 
 func (*Block_Opaque) isBlock_Kind() {}
 
+// TextBlock holds plain text.
 type TextBlock struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Valid UTF-8.
+	Text          string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -354,9 +381,13 @@ func (x *TextBlock) GetText() string {
 	return ""
 }
 
+// ImageBlock holds an image, or says where it is.
 type ImageBlock struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	MediaType string                 `protobuf:"bytes,1,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Media type, such as image/png.
+	MediaType string `protobuf:"bytes,1,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
+	// The image, inline or elsewhere.
+	//
 	// Types that are valid to be assigned to Source:
 	//
 	//	*ImageBlock_Data
@@ -433,10 +464,12 @@ type isImageBlock_Source interface {
 }
 
 type ImageBlock_Data struct {
+	// The image itself.
 	Data []byte `protobuf:"bytes,2,opt,name=data,proto3,oneof"`
 }
 
 type ImageBlock_Url struct {
+	// Address from which the provider, not turnd, fetches it.
 	Url string `protobuf:"bytes,3,opt,name=url,proto3,oneof"`
 }
 
@@ -444,10 +477,15 @@ func (*ImageBlock_Data) isImageBlock_Source() {}
 
 func (*ImageBlock_Url) isImageBlock_Source() {}
 
+// DocumentBlock holds a document, or says where it is.
 type DocumentBlock struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	MediaType string                 `protobuf:"bytes,1,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
-	Title     string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Media type, such as application/pdf or text/plain.
+	MediaType string `protobuf:"bytes,1,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
+	// Title that the model sees; optional.
+	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	// The document, inline or elsewhere.
+	//
 	// Types that are valid to be assigned to Source:
 	//
 	//	*DocumentBlock_Data
@@ -531,10 +569,12 @@ type isDocumentBlock_Source interface {
 }
 
 type DocumentBlock_Data struct {
+	// The document itself.
 	Data []byte `protobuf:"bytes,3,opt,name=data,proto3,oneof"`
 }
 
 type DocumentBlock_Url struct {
+	// Address from which the provider, not turnd, fetches it.
 	Url string `protobuf:"bytes,4,opt,name=url,proto3,oneof"`
 }
 
@@ -542,11 +582,15 @@ func (*DocumentBlock_Data) isDocumentBlock_Source() {}
 
 func (*DocumentBlock_Url) isDocumentBlock_Source() {}
 
+// ToolUseBlock is the model calling a tool.
 type ToolUseBlock struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ToolUseId     string                 `protobuf:"bytes,1,opt,name=tool_use_id,json=toolUseId,proto3" json:"tool_use_id,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	InputJson     string                 `protobuf:"bytes,3,opt,name=input_json,json=inputJson,proto3" json:"input_json,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifies the call. The result names it again.
+	ToolUseId string `protobuf:"bytes,1,opt,name=tool_use_id,json=toolUseId,proto3" json:"tool_use_id,omitempty"`
+	// Which tool is called.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// The arguments: JSON text, byte for byte what the model wrote.
+	InputJson     string `protobuf:"bytes,3,opt,name=input_json,json=inputJson,proto3" json:"input_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -602,11 +646,15 @@ func (x *ToolUseBlock) GetInputJson() string {
 	return ""
 }
 
+// ToolResultBlock is what a tool call came to.
 type ToolResultBlock struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ToolUseId     string                 `protobuf:"bytes,1,opt,name=tool_use_id,json=toolUseId,proto3" json:"tool_use_id,omitempty"`
-	IsError       bool                   `protobuf:"varint,2,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
-	Content       []*Block               `protobuf:"bytes,3,rep,name=content,proto3" json:"content,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifies the call that is answered.
+	ToolUseId string `protobuf:"bytes,1,opt,name=tool_use_id,json=toolUseId,proto3" json:"tool_use_id,omitempty"`
+	// True if the tool could not do its work.
+	IsError bool `protobuf:"varint,2,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
+	// The result. Only text and image blocks are allowed here.
+	Content       []*Block `protobuf:"bytes,3,rep,name=content,proto3" json:"content,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -662,10 +710,14 @@ func (x *ToolResultBlock) GetContent() []*Block {
 	return nil
 }
 
+// ThinkingBlock is as much of the model's reasoning as the provider lets be seen. Signatures and sealed reasoning are
+// kept on the server and never sent.
 type ThinkingBlock struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	Redacted      bool                   `protobuf:"varint,2,opt,name=redacted,proto3" json:"redacted,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The visible part; may be empty.
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// True if the provider keeps the reasoning sealed.
+	Redacted      bool `protobuf:"varint,2,opt,name=redacted,proto3" json:"redacted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -714,10 +766,13 @@ func (x *ThinkingBlock) GetRedacted() bool {
 	return false
 }
 
+// RefusalBlock is the model declining to answer.
 type RefusalBlock struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	Category      string                 `protobuf:"bytes,2,opt,name=category,proto3" json:"category,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the user is told.
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// How the provider files the refusal; optional.
+	Category      string `protobuf:"bytes,2,opt,name=category,proto3" json:"category,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -766,10 +821,13 @@ func (x *RefusalBlock) GetCategory() string {
 	return ""
 }
 
+// OpaqueBlock marks a piece that is stored for its vendor and has no meaning to anyone else.
 type OpaqueBlock struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Provider      string                 `protobuf:"bytes,1,opt,name=provider,proto3" json:"provider,omitempty"`
-	Type          string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whose piece it is; the same name as in Started.provider.
+	Provider string `protobuf:"bytes,1,opt,name=provider,proto3" json:"provider,omitempty"`
+	// What the vendor calls it.
+	Type          string `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -818,16 +876,26 @@ func (x *OpaqueBlock) GetType() string {
 	return ""
 }
 
+// GenerationOptions say how a reply is to be made. A field left unset takes the conversation's value, and failing that
+// the value of the model.
 type GenerationOptions struct {
-	state                protoimpl.MessageState `protogen:"open.v1"`
-	Model                string                 `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
-	System               string                 `protobuf:"bytes,2,opt,name=system,proto3" json:"system,omitempty"`
-	MaxOutputTokens      int32                  `protobuf:"varint,3,opt,name=max_output_tokens,json=maxOutputTokens,proto3" json:"max_output_tokens,omitempty"`
-	Temperature          *float64               `protobuf:"fixed64,4,opt,name=temperature,proto3,oneof" json:"temperature,omitempty"`
-	StopSequences        []string               `protobuf:"bytes,5,rep,name=stop_sequences,json=stopSequences,proto3" json:"stop_sequences,omitempty"`
-	Tools                []*Tool                `protobuf:"bytes,6,rep,name=tools,proto3" json:"tools,omitempty"`
-	ToolChoice           *ToolChoice            `protobuf:"bytes,7,opt,name=tool_choice,json=toolChoice,proto3" json:"tool_choice,omitempty"`
-	ThinkingBudgetTokens int32                  `protobuf:"varint,8,opt,name=thinking_budget_tokens,json=thinkingBudgetTokens,proto3" json:"thinking_budget_tokens,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of a model in the models file.
+	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	// System instructions; they rank above what the user writes.
+	System string `protobuf:"bytes,2,opt,name=system,proto3" json:"system,omitempty"`
+	// Upper bound of output tokens. 0 means unset.
+	MaxOutputTokens int32 `protobuf:"varint,3,opt,name=max_output_tokens,json=maxOutputTokens,proto3" json:"max_output_tokens,omitempty"`
+	// Sampling temperature, where the model accepts one.
+	Temperature *float64 `protobuf:"fixed64,4,opt,name=temperature,proto3,oneof" json:"temperature,omitempty"`
+	// The model stops at the first of these that it writes.
+	StopSequences []string `protobuf:"bytes,5,rep,name=stop_sequences,json=stopSequences,proto3" json:"stop_sequences,omitempty"`
+	// Tools on offer.
+	Tools []*Tool `protobuf:"bytes,6,rep,name=tools,proto3" json:"tools,omitempty"`
+	// Whether tools have to be called, or must not be.
+	ToolChoice *ToolChoice `protobuf:"bytes,7,opt,name=tool_choice,json=toolChoice,proto3" json:"tool_choice,omitempty"`
+	// Upper bound of reasoning tokens. 0 means unset.
+	ThinkingBudgetTokens int32 `protobuf:"varint,8,opt,name=thinking_budget_tokens,json=thinkingBudgetTokens,proto3" json:"thinking_budget_tokens,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -918,11 +986,15 @@ func (x *GenerationOptions) GetThinkingBudgetTokens() int32 {
 	return 0
 }
 
+// Tool describes a tool on offer to the model.
 type Tool struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Name            string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Description     string                 `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	InputSchemaJson string                 `protobuf:"bytes,3,opt,name=input_schema_json,json=inputSchemaJson,proto3" json:"input_schema_json,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of 1 to 64 letters, digits, underscores and hyphens.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Tells the model what the tool is for.
+	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
+	// Shape of the arguments: a JSON Schema as JSON text.
+	InputSchemaJson string `protobuf:"bytes,3,opt,name=input_schema_json,json=inputSchemaJson,proto3" json:"input_schema_json,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -978,10 +1050,13 @@ func (x *Tool) GetInputSchemaJson() string {
 	return ""
 }
 
+// ToolChoice rules whether tools are called.
 type ToolChoice struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Mode          ToolChoiceMode         `protobuf:"varint,1,opt,name=mode,proto3,enum=turns.v1.ToolChoiceMode" json:"mode,omitempty"`
-	ToolName      string                 `protobuf:"bytes,2,opt,name=tool_name,json=toolName,proto3" json:"tool_name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Which rule holds.
+	Mode ToolChoiceMode `protobuf:"varint,1,opt,name=mode,proto3,enum=turns.v1.ToolChoiceMode" json:"mode,omitempty"`
+	// The one tool to call; goes with TOOL_CHOICE_MODE_TOOL.
+	ToolName      string `protobuf:"bytes,2,opt,name=tool_name,json=toolName,proto3" json:"tool_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -4,6 +4,8 @@
 // 	protoc        (unknown)
 // source: turns/v1/conversation_service.proto
 
+// This file is the service that keeps conversations.
+
 package turnsv1
 
 import (
@@ -24,19 +26,29 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Conversation is a tree of user turns and replies.
 type Conversation struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ConversationId string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	Title          string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
-	Defaults       *GenerationOptions     `protobuf:"bytes,3,opt,name=defaults,proto3" json:"defaults,omitempty"`
-	Labels         map[string]string      `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	LeafId         string                 `protobuf:"bytes,5,opt,name=leaf_id,json=leafId,proto3" json:"leaf_id,omitempty"`
-	RunningReplyId string                 `protobuf:"bytes,6,opt,name=running_reply_id,json=runningReplyId,proto3" json:"running_reply_id,omitempty"`
-	Version        int64                  `protobuf:"varint,7,opt,name=version,proto3" json:"version,omitempty"`
-	CreateTime     *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	UpdateTime     *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// UUID that the client or the server made up.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// Title for people to read.
+	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	// Options of every turn that does not set its own.
+	Defaults *GenerationOptions `protobuf:"bytes,3,opt,name=defaults,proto3" json:"defaults,omitempty"`
+	// Labels to search by.
+	Labels map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Current leaf, below which a turn without a parent goes. Output only.
+	LeafId string `protobuf:"bytes,5,opt,name=leaf_id,json=leafId,proto3" json:"leaf_id,omitempty"`
+	// The reply in flight, or empty. Output only.
+	RunningReplyId string `protobuf:"bytes,6,opt,name=running_reply_id,json=runningReplyId,proto3" json:"running_reply_id,omitempty"`
+	// Number that every update raises. Output only.
+	Version int64 `protobuf:"varint,7,opt,name=version,proto3" json:"version,omitempty"`
+	// When it was made. Output only.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// When it last got a turn or an update. Output only.
+	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Conversation) Reset() {
@@ -132,9 +144,11 @@ func (x *Conversation) GetUpdateTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// CreateConversationRequest is the argument of CreateConversation.
 type CreateConversationRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Conversation  *Conversation          `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The conversation to add. The server makes up a conversation_id if it is empty.
+	Conversation  *Conversation `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -176,9 +190,11 @@ func (x *CreateConversationRequest) GetConversation() *Conversation {
 	return nil
 }
 
+// CreateConversationResponse is the result of CreateConversation.
 type CreateConversationResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Conversation  *Conversation          `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The stored conversation.
+	Conversation  *Conversation `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -220,9 +236,11 @@ func (x *CreateConversationResponse) GetConversation() *Conversation {
 	return nil
 }
 
+// GetConversationRequest is the argument of GetConversation.
 type GetConversationRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ConversationId string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The conversation to return.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -264,9 +282,11 @@ func (x *GetConversationRequest) GetConversationId() string {
 	return ""
 }
 
+// GetConversationResponse is the result of GetConversation.
 type GetConversationResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Conversation  *Conversation          `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The stored conversation.
+	Conversation  *Conversation `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -308,11 +328,15 @@ func (x *GetConversationResponse) GetConversation() *Conversation {
 	return nil
 }
 
+// ListConversationsRequest is the argument of ListConversations.
 type ListConversationsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	PageSize      int32                  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string                 `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	Labels        map[string]string      `protobuf:"bytes,3,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many to return at most: up to 200, and 50 if 0.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the page before. Empty for the first page.
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// If given, a conversation must have every one of these labels.
+	Labels        map[string]string `protobuf:"bytes,3,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -368,10 +392,13 @@ func (x *ListConversationsRequest) GetLabels() map[string]string {
 	return nil
 }
 
+// ListConversationsResponse is a page of conversations.
 type ListConversationsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Conversations []*Conversation        `protobuf:"bytes,1,rep,name=conversations,proto3" json:"conversations,omitempty"`
-	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The conversations, the one used last first.
+	Conversations []*Conversation `protobuf:"bytes,1,rep,name=conversations,proto3" json:"conversations,omitempty"`
+	// Leads to the next page. Empty if there is none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -420,11 +447,15 @@ func (x *ListConversationsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// UpdateConversationRequest is the argument of UpdateConversation.
 type UpdateConversationRequest struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Conversation    *Conversation          `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
-	UpdateMask      *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	ExpectedVersion int64                  `protobuf:"varint,3,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names the conversation and holds the values to set.
+	Conversation *Conversation `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
+	// Which fields to set, out of title, defaults and labels.
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// The version that the caller has seen. The update is refused if it is another one; 0 skips the comparison.
+	ExpectedVersion int64 `protobuf:"varint,3,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -480,9 +511,11 @@ func (x *UpdateConversationRequest) GetExpectedVersion() int64 {
 	return 0
 }
 
+// UpdateConversationResponse is the result of UpdateConversation.
 type UpdateConversationResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Conversation  *Conversation          `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The stored conversation.
+	Conversation  *Conversation `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -524,9 +557,11 @@ func (x *UpdateConversationResponse) GetConversation() *Conversation {
 	return nil
 }
 
+// DeleteConversationRequest is the argument of DeleteConversation.
 type DeleteConversationRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ConversationId string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The conversation to delete.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -568,6 +603,7 @@ func (x *DeleteConversationRequest) GetConversationId() string {
 	return ""
 }
 
+// DeleteConversationResponse is the result of DeleteConversation.
 type DeleteConversationResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

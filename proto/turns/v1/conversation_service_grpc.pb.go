@@ -4,6 +4,8 @@
 // - protoc             (unknown)
 // source: turns/v1/conversation_service.proto
 
+// This file is the service that keeps conversations.
+
 package turnsv1
 
 import (
@@ -29,11 +31,19 @@ const (
 // ConversationServiceClient is the client API for ConversationService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// ConversationService keeps conversations. Nobody has to create one: the first turn that names it does so too.
 type ConversationServiceClient interface {
+	// CreateConversation adds a conversation. A repeat with the same id and the same fields succeeds and adds nothing.
 	CreateConversation(ctx context.Context, in *CreateConversationRequest, opts ...grpc.CallOption) (*CreateConversationResponse, error)
+	// GetConversation returns a conversation.
 	GetConversation(ctx context.Context, in *GetConversationRequest, opts ...grpc.CallOption) (*GetConversationResponse, error)
+	// ListConversations returns the caller's conversations page by page, the one used last first.
 	ListConversations(ctx context.Context, in *ListConversationsRequest, opts ...grpc.CallOption) (*ListConversationsResponse, error)
+	// UpdateConversation sets fields. Turns that exist are not affected: they keep the options they were made with.
 	UpdateConversation(ctx context.Context, in *UpdateConversationRequest, opts ...grpc.CallOption) (*UpdateConversationResponse, error)
+	// DeleteConversation stops what is running and erases all content; only the fact that the id was used remains. A repeat
+	// succeeds.
 	DeleteConversation(ctx context.Context, in *DeleteConversationRequest, opts ...grpc.CallOption) (*DeleteConversationResponse, error)
 }
 
@@ -98,11 +108,19 @@ func (c *conversationServiceClient) DeleteConversation(ctx context.Context, in *
 // ConversationServiceServer is the server API for ConversationService service.
 // All implementations must embed UnimplementedConversationServiceServer
 // for forward compatibility.
+//
+// ConversationService keeps conversations. Nobody has to create one: the first turn that names it does so too.
 type ConversationServiceServer interface {
+	// CreateConversation adds a conversation. A repeat with the same id and the same fields succeeds and adds nothing.
 	CreateConversation(context.Context, *CreateConversationRequest) (*CreateConversationResponse, error)
+	// GetConversation returns a conversation.
 	GetConversation(context.Context, *GetConversationRequest) (*GetConversationResponse, error)
+	// ListConversations returns the caller's conversations page by page, the one used last first.
 	ListConversations(context.Context, *ListConversationsRequest) (*ListConversationsResponse, error)
+	// UpdateConversation sets fields. Turns that exist are not affected: they keep the options they were made with.
 	UpdateConversation(context.Context, *UpdateConversationRequest) (*UpdateConversationResponse, error)
+	// DeleteConversation stops what is running and erases all content; only the fact that the id was used remains. A repeat
+	// succeeds.
 	DeleteConversation(context.Context, *DeleteConversationRequest) (*DeleteConversationResponse, error)
 	mustEmbedUnimplementedConversationServiceServer()
 }

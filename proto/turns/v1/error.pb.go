@@ -4,6 +4,8 @@
 // 	protoc        (unknown)
 // source: turns/v1/error.proto
 
+// This file lists why a call can fail.
+
 package turnsv1
 
 import (
@@ -21,40 +23,80 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ErrorReason lists the values of google.rpc.ErrorInfo.reason, which omit the prefix ERROR_REASON_; the domain is
+// "turnd". Every failing status also has metadata["retry"], a RetryAdvice that omits its prefix. Below, each reason gives
+// the status code, any other details and metadata, and its advice.
 type ErrorReason int32
 
 const (
-	ErrorReason_ERROR_REASON_UNSPECIFIED            ErrorReason = 0
-	ErrorReason_ERROR_REASON_INVALID_FIELD          ErrorReason = 1
-	ErrorReason_ERROR_REASON_CONTENT_EMPTY          ErrorReason = 2
-	ErrorReason_ERROR_REASON_CONTENT_TOO_LARGE      ErrorReason = 3
-	ErrorReason_ERROR_REASON_PROMPT_TOO_LARGE       ErrorReason = 4
-	ErrorReason_ERROR_REASON_UNKNOWN_MODEL          ErrorReason = 5
-	ErrorReason_ERROR_REASON_INVALID_CURSOR         ErrorReason = 6
-	ErrorReason_ERROR_REASON_INVALID_TOOL_RESULT    ErrorReason = 7
-	ErrorReason_ERROR_REASON_NOT_FOUND              ErrorReason = 8
-	ErrorReason_ERROR_REASON_TURN_ID_REUSED         ErrorReason = 9
+	// Not used on the wire.
+	ErrorReason_ERROR_REASON_UNSPECIFIED ErrorReason = 0
+	// A field breaks its rule. INVALID_ARGUMENT with BadRequest; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_INVALID_FIELD ErrorReason = 1
+	// The content is missing or blank. INVALID_ARGUMENT; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_CONTENT_EMPTY ErrorReason = 2
+	// The content is over the size limit. INVALID_ARGUMENT with metadata size and limit, both in bytes; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_CONTENT_TOO_LARGE ErrorReason = 3
+	// Even without history the turn does not fit the model's window. INVALID_ARGUMENT with metadata tokens and limit;
+	// DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_PROMPT_TOO_LARGE ErrorReason = 4
+	// The models file has no such model. INVALID_ARGUMENT with metadata model; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_UNKNOWN_MODEL ErrorReason = 5
+	// The offset falls inside a rune or beyond the end of a complete reply, or the cursor belongs to another turn.
+	// INVALID_ARGUMENT; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_INVALID_CURSOR ErrorReason = 6
+	// A tool result answers no open call, or a call is answered twice. INVALID_ARGUMENT; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_INVALID_TOOL_RESULT ErrorReason = 7
+	// It does not exist, or belongs to another tenant: the two look the same. NOT_FOUND with ResourceInfo; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_NOT_FOUND ErrorReason = 8
+	// This turn_id was used before with a different input. ALREADY_EXISTS; NEW_ID.
+	ErrorReason_ERROR_REASON_TURN_ID_REUSED ErrorReason = 9
+	// This conversation_id was used before with different fields. ALREADY_EXISTS; NEW_ID.
 	ErrorReason_ERROR_REASON_CONVERSATION_ID_REUSED ErrorReason = 10
-	ErrorReason_ERROR_REASON_CONVERSATION_DELETED   ErrorReason = 11
-	ErrorReason_ERROR_REASON_CONVERSATION_BUSY      ErrorReason = 12
-	ErrorReason_ERROR_REASON_WAITING_FOR_TOOLS      ErrorReason = 13
-	ErrorReason_ERROR_REASON_WRONG_STATE            ErrorReason = 14
-	ErrorReason_ERROR_REASON_REPLY_CHANGED          ErrorReason = 15
-	ErrorReason_ERROR_REASON_NO_PROGRESS            ErrorReason = 16
-	ErrorReason_ERROR_REASON_CAP_REACHED            ErrorReason = 17
-	ErrorReason_ERROR_REASON_CONFLICT               ErrorReason = 18
-	ErrorReason_ERROR_REASON_STALE_EPOCH            ErrorReason = 19
-	ErrorReason_ERROR_REASON_RATE_LIMITED           ErrorReason = 20
-	ErrorReason_ERROR_REASON_QUOTA_EXCEEDED         ErrorReason = 21
-	ErrorReason_ERROR_REASON_OVERLOADED             ErrorReason = 22
-	ErrorReason_ERROR_REASON_STORE_UNAVAILABLE      ErrorReason = 23
-	ErrorReason_ERROR_REASON_DRAINING               ErrorReason = 24
-	ErrorReason_ERROR_REASON_PROVIDER_UNAVAILABLE   ErrorReason = 25
-	ErrorReason_ERROR_REASON_UNAUTHENTICATED        ErrorReason = 26
-	ErrorReason_ERROR_REASON_SCOPE_MISSING          ErrorReason = 27
-	ErrorReason_ERROR_REASON_SUSPENDED              ErrorReason = 28
-	ErrorReason_ERROR_REASON_UNIMPLEMENTED          ErrorReason = 29
-	ErrorReason_ERROR_REASON_INTERNAL               ErrorReason = 30
+	// The conversation has been deleted. FAILED_PRECONDITION; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_CONVERSATION_DELETED ErrorReason = 11
+	// Another reply of the conversation is running. FAILED_PRECONDITION with RetryInfo and metadata turn_id, reply_id,
+	// age_ms and lease_expires_in_ms; SAME_ID_AFTER_WAIT.
+	ErrorReason_ERROR_REASON_CONVERSATION_BUSY ErrorReason = 12
+	// Tool calls above this turn have no results yet. FAILED_PRECONDITION with metadata tool_use_ids; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_WAITING_FOR_TOOLS ErrorReason = 13
+	// What was asked cannot be done as things stand. FAILED_PRECONDITION with metadata status; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_WRONG_STATE ErrorReason = 14
+	// The reply to be replaced is no longer the live one. FAILED_PRECONDITION with metadata live_reply_id; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_REPLY_CHANGED ErrorReason = 15
+	// Three replies in a row made the same tool call or got the same result. FAILED_PRECONDITION with metadata tool;
+	// NEW_ID, with override_no_progress set.
+	ErrorReason_ERROR_REASON_NO_PROGRESS ErrorReason = 16
+	// The conversation or the tenant has used up a cap. FAILED_PRECONDITION with metadata cap (turns, tokens, cost or
+	// time) and limit; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_CAP_REACHED ErrorReason = 17
+	// A race was lost, and a repeat will win it. ABORTED with RetryInfo; SAME_ID_NOW.
+	ErrorReason_ERROR_REASON_CONFLICT ErrorReason = 18
+	// The write carried an epoch that has been taken over. ABORTED; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_STALE_EPOCH ErrorReason = 19
+	// Too many submissions this minute. RESOURCE_EXHAUSTED with RetryInfo; SAME_ID_AFTER_WAIT.
+	ErrorReason_ERROR_REASON_RATE_LIMITED ErrorReason = 20
+	// The day's turns or tokens are used up. RESOURCE_EXHAUSTED with RetryInfo and QuotaFailure; SAME_ID_AFTER_WAIT.
+	ErrorReason_ERROR_REASON_QUOTA_EXCEEDED ErrorReason = 21
+	// As many replies as allowed are running, and the queue is full. RESOURCE_EXHAUSTED with RetryInfo;
+	// SAME_ID_AFTER_WAIT.
+	ErrorReason_ERROR_REASON_OVERLOADED ErrorReason = 22
+	// The database cannot be used. UNAVAILABLE with RetryInfo; SAME_ID_AFTER_WAIT.
+	ErrorReason_ERROR_REASON_STORE_UNAVAILABLE ErrorReason = 23
+	// This worker is shutting down. UNAVAILABLE with RetryInfo; SAME_ID_NOW.
+	ErrorReason_ERROR_REASON_DRAINING ErrorReason = 24
+	// The breakers of all endpoints are open, so nothing was claimed. UNAVAILABLE with RetryInfo; SAME_ID_AFTER_WAIT.
+	ErrorReason_ERROR_REASON_PROVIDER_UNAVAILABLE ErrorReason = 25
+	// The caller has not shown who it is. UNAUTHENTICATED; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_UNAUTHENTICATED ErrorReason = 26
+	// The caller is known and lacks a scope. PERMISSION_DENIED with metadata scope; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_SCOPE_MISSING ErrorReason = 27
+	// The subject may start nothing new; what is stored is still replayed. PERMISSION_DENIED; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_SUSPENDED ErrorReason = 28
+	// This server does not offer it. UNIMPLEMENTED; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_UNIMPLEMENTED ErrorReason = 29
+	// A fault of turnd's own. INTERNAL; SAME_ID_AFTER_WAIT.
+	ErrorReason_ERROR_REASON_INTERNAL ErrorReason = 30
 )
 
 // Enum value maps for ErrorReason.

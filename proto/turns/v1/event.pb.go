@@ -4,6 +4,8 @@
 // 	protoc        (unknown)
 // source: turns/v1/event.proto
 
+// This file is the log of a reply, as those who follow it read it.
+
 package turnsv1
 
 import (
@@ -23,15 +25,22 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// DeliveryResult tells how a delivery of a turn was taken.
 type DeliveryResult int32
 
 const (
+	// Not used on the wire.
 	DeliveryResult_DELIVERY_RESULT_UNSPECIFIED DeliveryResult = 0
-	DeliveryResult_DELIVERY_RESULT_NEW         DeliveryResult = 1
-	DeliveryResult_DELIVERY_RESULT_ATTACHED    DeliveryResult = 2
-	DeliveryResult_DELIVERY_RESULT_REPLAYED    DeliveryResult = 3
-	DeliveryResult_DELIVERY_RESULT_RETRIED     DeliveryResult = 4
-	DeliveryResult_DELIVERY_RESULT_QUEUED      DeliveryResult = 5
+	// The turn was not known before.
+	DeliveryResult_DELIVERY_RESULT_NEW DeliveryResult = 1
+	// The turn was known and its reply is running: this delivery joins its followers.
+	DeliveryResult_DELIVERY_RESULT_ATTACHED DeliveryResult = 2
+	// The turn was known and its reply has ended: it is shown again, and nothing is attempted.
+	DeliveryResult_DELIVERY_RESULT_REPLAYED DeliveryResult = 3
+	// The turn was known and its last attempt ended in a way another may cure: this delivery began one.
+	DeliveryResult_DELIVERY_RESULT_RETRIED DeliveryResult = 4
+	// The turn was stored and waits in line.
+	DeliveryResult_DELIVERY_RESULT_QUEUED DeliveryResult = 5
 )
 
 // Enum value maps for DeliveryResult.
@@ -81,10 +90,13 @@ func (DeliveryResult) EnumDescriptor() ([]byte, []int) {
 	return file_turns_v1_event_proto_rawDescGZIP(), []int{0}
 }
 
+// Cursor points into the log of a reply.
 type Cursor struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ReplyId       string                 `protobuf:"bytes,1,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
-	Offset        uint32                 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Which reply.
+	ReplyId string `protobuf:"bytes,1,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
+	// How far the reader has come: next_offset of the last event it dealt with.
+	Offset        uint32 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -133,11 +145,18 @@ func (x *Cursor) GetOffset() uint32 {
 	return 0
 }
 
+// Event is one step of a reply. Between two deliveries of the same reply events may be cut or joined at any rune
+// boundary, so a reader relies on offsets and on nothing else.
 type Event struct {
-	state      protoimpl.MessageState `protogen:"open.v1"`
-	ReplyId    string                 `protobuf:"bytes,1,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
-	Offset     uint32                 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
-	NextOffset uint32                 `protobuf:"varint,3,opt,name=next_offset,json=nextOffset,proto3" json:"next_offset,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Which reply; empty in accepted and queued.
+	ReplyId string `protobuf:"bytes,1,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
+	// Where in the log of the reply it begins.
+	Offset uint32 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	// Where the log goes on after it. The same as offset if the event takes no room.
+	NextOffset uint32 `protobuf:"varint,3,opt,name=next_offset,json=nextOffset,proto3" json:"next_offset,omitempty"`
+	// What happened.
+	//
 	// Types that are valid to be assigned to Kind:
 	//
 	//	*Event_Accepted
@@ -318,46 +337,57 @@ type isEvent_Kind interface {
 }
 
 type Event_Accepted struct {
+	// The user turn is stored. Always the first event of Turn.
 	Accepted *Accepted `protobuf:"bytes,4,opt,name=accepted,proto3,oneof"`
 }
 
 type Event_Queued struct {
+	// The turn stands in line behind another reply; only with ON_BUSY_ENQUEUE.
 	Queued *Queued `protobuf:"bytes,5,opt,name=queued,proto3,oneof"`
 }
 
 type Event_Started struct {
+	// From here on this reply is followed. Always the first event of FollowReply.
 	Started *Started `protobuf:"bytes,6,opt,name=started,proto3,oneof"`
 }
 
 type Event_BlockStarted struct {
+	// A block opens. Takes 1 byte of the log.
 	BlockStarted *BlockStarted `protobuf:"bytes,7,opt,name=block_started,json=blockStarted,proto3,oneof"`
 }
 
 type Event_Delta struct {
+	// A block grows. Takes as many bytes as it adds.
 	Delta *Delta `protobuf:"bytes,8,opt,name=delta,proto3,oneof"`
 }
 
 type Event_BlockCompleted struct {
+	// A block closes. Takes 1 byte of the log.
 	BlockCompleted *BlockCompleted `protobuf:"bytes,9,opt,name=block_completed,json=blockCompleted,proto3,oneof"`
 }
 
 type Event_Completed struct {
+	// Terminal: the model has finished.
 	Completed *Completed `protobuf:"bytes,10,opt,name=completed,proto3,oneof"`
 }
 
 type Event_Abandoned struct {
+	// Terminal: the reply is over and does not count.
 	Abandoned *Abandoned `protobuf:"bytes,11,opt,name=abandoned,proto3,oneof"`
 }
 
 type Event_Held struct {
+	// Terminal for the stream, not for the reply: nobody knows the outcome, and an operator has to find out.
 	Held *Held `protobuf:"bytes,12,opt,name=held,proto3,oneof"`
 }
 
 type Event_Restarted struct {
+	// A different reply is followed from now on.
 	Restarted *Restarted `protobuf:"bytes,13,opt,name=restarted,proto3,oneof"`
 }
 
 type Event_Heartbeat struct {
+	// All is well, and there is nothing to say.
 	Heartbeat *Heartbeat `protobuf:"bytes,14,opt,name=heartbeat,proto3,oneof"`
 }
 
@@ -383,10 +413,13 @@ func (*Event_Restarted) isEvent_Kind() {}
 
 func (*Event_Heartbeat) isEvent_Kind() {}
 
+// Accepted tells that the user turn is stored.
 type Accepted struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Turn          *UserTurn              `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
-	Result        DeliveryResult         `protobuf:"varint,2,opt,name=result,proto3,enum=turns.v1.DeliveryResult" json:"result,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The stored turn; its content is left out.
+	Turn *UserTurn `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
+	// How this delivery was taken.
+	Result        DeliveryResult `protobuf:"varint,2,opt,name=result,proto3,enum=turns.v1.DeliveryResult" json:"result,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -435,9 +468,11 @@ func (x *Accepted) GetResult() DeliveryResult {
 	return DeliveryResult_DELIVERY_RESULT_UNSPECIFIED
 }
 
+// Queued tells how long the line is.
 type Queued struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Position      int32                  `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many turns come before this one. 0 means that it is next.
+	Position      int32 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -479,13 +514,19 @@ func (x *Queued) GetPosition() int32 {
 	return 0
 }
 
+// Started introduces the attempt that is followed from here on.
 type Started struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Attempt       int32                  `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Generation    int32                  `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
-	Epoch         int64                  `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Provider      string                 `protobuf:"bytes,4,opt,name=provider,proto3" json:"provider,omitempty"`
-	Model         string                 `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in Reply.attempt.
+	Attempt int32 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// As in Reply.generation.
+	Generation int32 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	// As in Reply.epoch.
+	Epoch int64 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// Vendor of the model.
+	Provider string `protobuf:"bytes,4,opt,name=provider,proto3" json:"provider,omitempty"`
+	// Name of the model.
+	Model         string `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -555,12 +596,17 @@ func (x *Started) GetModel() string {
 	return ""
 }
 
+// BlockStarted opens a block.
 type BlockStarted struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	BlockIndex    uint32                 `protobuf:"varint,1,opt,name=block_index,json=blockIndex,proto3" json:"block_index,omitempty"`
-	Kind          BlockKind              `protobuf:"varint,2,opt,name=kind,proto3,enum=turns.v1.BlockKind" json:"kind,omitempty"`
-	ToolUseId     string                 `protobuf:"bytes,3,opt,name=tool_use_id,json=toolUseId,proto3" json:"tool_use_id,omitempty"`
-	ToolName      string                 `protobuf:"bytes,4,opt,name=tool_name,json=toolName,proto3" json:"tool_name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Counts the blocks of a reply from 0.
+	BlockIndex uint32 `protobuf:"varint,1,opt,name=block_index,json=blockIndex,proto3" json:"block_index,omitempty"`
+	// What kind of block it is.
+	Kind BlockKind `protobuf:"varint,2,opt,name=kind,proto3,enum=turns.v1.BlockKind" json:"kind,omitempty"`
+	// Identifies the call; only with BLOCK_KIND_TOOL_USE.
+	ToolUseId string `protobuf:"bytes,3,opt,name=tool_use_id,json=toolUseId,proto3" json:"tool_use_id,omitempty"`
+	// Names the tool; only with BLOCK_KIND_TOOL_USE.
+	ToolName      string `protobuf:"bytes,4,opt,name=tool_name,json=toolName,proto3" json:"tool_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -623,11 +669,15 @@ func (x *BlockStarted) GetToolName() string {
 	return ""
 }
 
+// Delta adds to a block.
 type Delta struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	BlockIndex    uint32                 `protobuf:"varint,1,opt,name=block_index,json=blockIndex,proto3" json:"block_index,omitempty"`
-	Kind          BlockKind              `protobuf:"varint,2,opt,name=kind,proto3,enum=turns.v1.BlockKind" json:"kind,omitempty"`
-	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Which block.
+	BlockIndex uint32 `protobuf:"varint,1,opt,name=block_index,json=blockIndex,proto3" json:"block_index,omitempty"`
+	// What kind of block it is, repeated so that a delta can be read alone.
+	Kind BlockKind `protobuf:"varint,2,opt,name=kind,proto3,enum=turns.v1.BlockKind" json:"kind,omitempty"`
+	// What is added, valid UTF-8. The kind says what it is: text, reasoning, words of refusal, or JSON of a tool's input.
+	Text          string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -683,9 +733,11 @@ func (x *Delta) GetText() string {
 	return ""
 }
 
+// BlockCompleted closes a block.
 type BlockCompleted struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	BlockIndex    uint32                 `protobuf:"varint,1,opt,name=block_index,json=blockIndex,proto3" json:"block_index,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Which block.
+	BlockIndex    uint32 `protobuf:"varint,1,opt,name=block_index,json=blockIndex,proto3" json:"block_index,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -727,10 +779,13 @@ func (x *BlockCompleted) GetBlockIndex() uint32 {
 	return 0
 }
 
+// Completed ends a reply that the model finished.
 type Completed struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	StopReason    StopReason             `protobuf:"varint,1,opt,name=stop_reason,json=stopReason,proto3,enum=turns.v1.StopReason" json:"stop_reason,omitempty"`
-	Usage         *Usage                 `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why the model stopped.
+	StopReason StopReason `protobuf:"varint,1,opt,name=stop_reason,json=stopReason,proto3,enum=turns.v1.StopReason" json:"stop_reason,omitempty"`
+	// What the reply used.
+	Usage         *Usage `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -779,14 +834,21 @@ func (x *Completed) GetUsage() *Usage {
 	return nil
 }
 
+// Abandoned ends a reply that does not count.
 type Abandoned struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reason        AbandonReason          `protobuf:"varint,1,opt,name=reason,proto3,enum=turns.v1.AbandonReason" json:"reason,omitempty"`
-	Advice        RetryAdvice            `protobuf:"varint,2,opt,name=advice,proto3,enum=turns.v1.RetryAdvice" json:"advice,omitempty"`
-	RetryDelay    *durationpb.Duration   `protobuf:"bytes,3,opt,name=retry_delay,json=retryDelay,proto3" json:"retry_delay,omitempty"`
-	PartialLength uint32                 `protobuf:"varint,4,opt,name=partial_length,json=partialLength,proto3" json:"partial_length,omitempty"`
-	Usage         *Usage                 `protobuf:"bytes,5,opt,name=usage,proto3" json:"usage,omitempty"`
-	ProviderCode  string                 `protobuf:"bytes,6,opt,name=provider_code,json=providerCode,proto3" json:"provider_code,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why it was given up.
+	Reason AbandonReason `protobuf:"varint,1,opt,name=reason,proto3,enum=turns.v1.AbandonReason" json:"reason,omitempty"`
+	// What the client can do next.
+	Advice RetryAdvice `protobuf:"varint,2,opt,name=advice,proto3,enum=turns.v1.RetryAdvice" json:"advice,omitempty"`
+	// How long to wait first; goes with RETRY_ADVICE_SAME_ID_AFTER_WAIT.
+	RetryDelay *durationpb.Duration `protobuf:"bytes,3,opt,name=retry_delay,json=retryDelay,proto3" json:"retry_delay,omitempty"`
+	// How much of the log is kept, in bytes. A reader whose cursor lies beyond it gets just this event.
+	PartialLength uint32 `protobuf:"varint,4,opt,name=partial_length,json=partialLength,proto3" json:"partial_length,omitempty"`
+	// What the reply used.
+	Usage *Usage `protobuf:"bytes,5,opt,name=usage,proto3" json:"usage,omitempty"`
+	// Error code of the provider, where it gave one, at most 64 bytes. The provider's message is never passed on.
+	ProviderCode  string `protobuf:"bytes,6,opt,name=provider_code,json=providerCode,proto3" json:"provider_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -863,11 +925,15 @@ func (x *Abandoned) GetProviderCode() string {
 	return ""
 }
 
+// Held ends a stream whose reply has an unknown outcome.
 type Held struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Age           *durationpb.Duration   `protobuf:"bytes,1,opt,name=age,proto3" json:"age,omitempty"`
-	Advice        RetryAdvice            `protobuf:"varint,2,opt,name=advice,proto3,enum=turns.v1.RetryAdvice" json:"advice,omitempty"`
-	RetryDelay    *durationpb.Duration   `protobuf:"bytes,3,opt,name=retry_delay,json=retryDelay,proto3" json:"retry_delay,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How long the reply has been held.
+	Age *durationpb.Duration `protobuf:"bytes,1,opt,name=age,proto3" json:"age,omitempty"`
+	// RETRY_ADVICE_SAME_ID_AFTER_WAIT: once the outcome is known, the same turn_id is answered with it.
+	Advice RetryAdvice `protobuf:"varint,2,opt,name=advice,proto3,enum=turns.v1.RetryAdvice" json:"advice,omitempty"`
+	// How long to wait before asking again.
+	RetryDelay    *durationpb.Duration `protobuf:"bytes,3,opt,name=retry_delay,json=retryDelay,proto3" json:"retry_delay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -923,13 +989,18 @@ func (x *Held) GetRetryDelay() *durationpb.Duration {
 	return nil
 }
 
+// Restarted switches to another reply. What has been shown of the earlier one is to be taken back, except when the new
+// one continues it.
 type Restarted struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	PreviousReplyId string                 `protobuf:"bytes,1,opt,name=previous_reply_id,json=previousReplyId,proto3" json:"previous_reply_id,omitempty"`
-	PreviousReason  AbandonReason          `protobuf:"varint,2,opt,name=previous_reason,json=previousReason,proto3,enum=turns.v1.AbandonReason" json:"previous_reason,omitempty"`
-	Continues       bool                   `protobuf:"varint,3,opt,name=continues,proto3" json:"continues,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The earlier reply: followed until now, or named by the cursor.
+	PreviousReplyId string `protobuf:"bytes,1,opt,name=previous_reply_id,json=previousReplyId,proto3" json:"previous_reply_id,omitempty"`
+	// Why the earlier reply was given up.
+	PreviousReason AbandonReason `protobuf:"varint,2,opt,name=previous_reason,json=previousReason,proto3,enum=turns.v1.AbandonReason" json:"previous_reason,omitempty"`
+	// True if the new reply goes on where the earlier one ended, so that what was shown stays.
+	Continues     bool `protobuf:"varint,3,opt,name=continues,proto3" json:"continues,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Restarted) Reset() {
@@ -983,6 +1054,7 @@ func (x *Restarted) GetContinues() bool {
 	return false
 }
 
+// Heartbeat shows that the stream is alive while the reply is silent.
 type Heartbeat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

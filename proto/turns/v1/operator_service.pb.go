@@ -4,6 +4,8 @@
 // 	protoc        (unknown)
 // source: turns/v1/operator_service.proto
 
+// This file is the service for those who run turnd.
+
 package turnsv1
 
 import (
@@ -24,19 +26,30 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// CallClass is how a provider call turned out.
 type CallClass int32
 
 const (
-	CallClass_CALL_CLASS_UNSPECIFIED         CallClass = 0
-	CallClass_CALL_CLASS_OK                  CallClass = 1
-	CallClass_CALL_CLASS_NOT_SENT            CallClass = 2
-	CallClass_CALL_CLASS_TRANSIENT           CallClass = 3
-	CallClass_CALL_CLASS_THROTTLED           CallClass = 4
+	// It has not ended.
+	CallClass_CALL_CLASS_UNSPECIFIED CallClass = 0
+	// The stream came to its terminal event.
+	CallClass_CALL_CLASS_OK CallClass = 1
+	// It certainly did not go out.
+	CallClass_CALL_CLASS_NOT_SENT CallClass = 2
+	// The provider reports a failure that another call may get past.
+	CallClass_CALL_CLASS_TRANSIENT CallClass = 3
+	// The provider wants a pause before another call.
+	CallClass_CALL_CLASS_THROTTLED CallClass = 4
+	// The provider is doing this work under an earlier call.
 	CallClass_CALL_CLASS_IN_FLIGHT_ELSEWHERE CallClass = 5
-	CallClass_CALL_CLASS_ALREADY_DONE        CallClass = 6
-	CallClass_CALL_CLASS_AMBIGUOUS           CallClass = 7
-	CallClass_CALL_CLASS_TERMINAL            CallClass = 8
-	CallClass_CALL_CLASS_CANCELLED           CallClass = 9
+	// The provider has done this work under an earlier call.
+	CallClass_CALL_CLASS_ALREADY_DONE CallClass = 6
+	// It went out, and nobody knows what came of it.
+	CallClass_CALL_CLASS_AMBIGUOUS CallClass = 7
+	// Another call would fail in the same way.
+	CallClass_CALL_CLASS_TERMINAL CallClass = 8
+	// turnd broke it off.
+	CallClass_CALL_CLASS_CANCELLED CallClass = 9
 )
 
 // Enum value maps for CallClass.
@@ -94,29 +107,49 @@ func (CallClass) EnumDescriptor() ([]byte, []int) {
 	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{0}
 }
 
+// ProviderCall is an entry of the ledger: one request that went, or was about to go, to a provider.
 type ProviderCall struct {
-	state              protoimpl.MessageState `protogen:"open.v1"`
-	CallId             string                 `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	ConversationId     string                 `protobuf:"bytes,2,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	ReplyId            string                 `protobuf:"bytes,3,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
-	Epoch              int64                  `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Number             int32                  `protobuf:"varint,5,opt,name=number,proto3" json:"number,omitempty"`
-	First              bool                   `protobuf:"varint,6,opt,name=first,proto3" json:"first,omitempty"`
-	Endpoint           string                 `protobuf:"bytes,7,opt,name=endpoint,proto3" json:"endpoint,omitempty"`
-	Provider           string                 `protobuf:"bytes,8,opt,name=provider,proto3" json:"provider,omitempty"`
-	Model              string                 `protobuf:"bytes,9,opt,name=model,proto3" json:"model,omitempty"`
-	Class              CallClass              `protobuf:"varint,10,opt,name=class,proto3,enum=turns.v1.CallClass" json:"class,omitempty"`
-	Phase              string                 `protobuf:"bytes,11,opt,name=phase,proto3" json:"phase,omitempty"`
-	HttpStatus         int32                  `protobuf:"varint,12,opt,name=http_status,json=httpStatus,proto3" json:"http_status,omitempty"`
-	IdempotencyKey     string                 `protobuf:"bytes,13,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
-	ProviderRequestId  string                 `protobuf:"bytes,14,opt,name=provider_request_id,json=providerRequestId,proto3" json:"provider_request_id,omitempty"`
-	ProviderResponseId string                 `protobuf:"bytes,15,opt,name=provider_response_id,json=providerResponseId,proto3" json:"provider_response_id,omitempty"`
-	Usage              *Usage                 `protobuf:"bytes,16,opt,name=usage,proto3" json:"usage,omitempty"`
-	WasteCause         string                 `protobuf:"bytes,17,opt,name=waste_cause,json=wasteCause,proto3" json:"waste_cause,omitempty"`
-	CreateTime         *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	EndTime            *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its own id.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The conversation it was made for.
+	ConversationId string `protobuf:"bytes,2,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// The reply it was made for.
+	ReplyId string `protobuf:"bytes,3,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
+	// Epoch of the reply when it was made.
+	Epoch int64 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// Counts the calls of the reply from 1.
+	Number int32 `protobuf:"varint,5,opt,name=number,proto3" json:"number,omitempty"`
+	// True if no call came before it for this user turn and generation.
+	First bool `protobuf:"varint,6,opt,name=first,proto3" json:"first,omitempty"`
+	// Name of the endpoint in the models file.
+	Endpoint string `protobuf:"bytes,7,opt,name=endpoint,proto3" json:"endpoint,omitempty"`
+	// Vendor of the model.
+	Provider string `protobuf:"bytes,8,opt,name=provider,proto3" json:"provider,omitempty"`
+	// Name of the model that was asked.
+	Model string `protobuf:"bytes,9,opt,name=model,proto3" json:"model,omitempty"`
+	// How it turned out.
+	Class CallClass `protobuf:"varint,10,opt,name=class,proto3,enum=turns.v1.CallClass" json:"class,omitempty"`
+	// How far the transport came: none, connected, written, headers, body or done.
+	Phase string `protobuf:"bytes,11,opt,name=phase,proto3" json:"phase,omitempty"`
+	// Status of the HTTP response, or 0 without one.
+	HttpStatus int32 `protobuf:"varint,12,opt,name=http_status,json=httpStatus,proto3" json:"http_status,omitempty"`
+	// The idempotency key that was sent along.
+	IdempotencyKey string `protobuf:"bytes,13,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	// What the provider calls the request, if it says.
+	ProviderRequestId string `protobuf:"bytes,14,opt,name=provider_request_id,json=providerRequestId,proto3" json:"provider_request_id,omitempty"`
+	// What the provider calls the response, if it says.
+	ProviderResponseId string `protobuf:"bytes,15,opt,name=provider_response_id,json=providerResponseId,proto3" json:"provider_response_id,omitempty"`
+	// What it used.
+	Usage *Usage `protobuf:"bytes,16,opt,name=usage,proto3" json:"usage,omitempty"`
+	// Why its tokens reached nobody. Empty if they did.
+	WasteCause string `protobuf:"bytes,17,opt,name=waste_cause,json=wasteCause,proto3" json:"waste_cause,omitempty"`
+	// When the entry was made, which is before the request was sent.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// When the outcome was entered.
+	EndTime       *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ProviderCall) Reset() {
@@ -282,10 +315,13 @@ func (x *ProviderCall) GetEndTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// ListHeldRepliesRequest is the argument of ListHeldReplies.
 type ListHeldRepliesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	PageSize      int32                  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string                 `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many to return at most: up to 200, and 50 if 0.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the page before. Empty for the first page.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -334,10 +370,13 @@ func (x *ListHeldRepliesRequest) GetPageToken() string {
 	return ""
 }
 
+// ListHeldRepliesResponse is a page of held replies.
 type ListHeldRepliesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Replies       []*Reply               `protobuf:"bytes,1,rep,name=replies,proto3" json:"replies,omitempty"`
-	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The replies, the earliest first; their content is left out.
+	Replies []*Reply `protobuf:"bytes,1,rep,name=replies,proto3" json:"replies,omitempty"`
+	// Leads to the next page. Empty if there is none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -386,13 +425,17 @@ func (x *ListHeldRepliesResponse) GetNextPageToken() string {
 	return ""
 }
 
+// ReleaseHeldReplyRequest is the argument of ReleaseHeldReply.
 type ReleaseHeldReplyRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ConversationId string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	ReplyId        string                 `protobuf:"bytes,2,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
-	ExpectedEpoch  int64                  `protobuf:"varint,3,opt,name=expected_epoch,json=expectedEpoch,proto3" json:"expected_epoch,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where the reply is.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// The reply to let go.
+	ReplyId string `protobuf:"bytes,2,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
+	// The epoch that the operator has seen. The call is refused if it is another one.
+	ExpectedEpoch int64 `protobuf:"varint,3,opt,name=expected_epoch,json=expectedEpoch,proto3" json:"expected_epoch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReleaseHeldReplyRequest) Reset() {
@@ -446,9 +489,11 @@ func (x *ReleaseHeldReplyRequest) GetExpectedEpoch() int64 {
 	return 0
 }
 
+// ReleaseHeldReplyResponse is the result of ReleaseHeldReply.
 type ReleaseHeldReplyResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reply         *Reply                 `protobuf:"bytes,1,opt,name=reply,proto3" json:"reply,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The reply in its present state.
+	Reply         *Reply `protobuf:"bytes,1,opt,name=reply,proto3" json:"reply,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -490,14 +535,19 @@ func (x *ReleaseHeldReplyResponse) GetReply() *Reply {
 	return nil
 }
 
+// CompleteHeldReplyRequest is the argument of CompleteHeldReply.
 type CompleteHeldReplyRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ConversationId string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	ReplyId        string                 `protobuf:"bytes,2,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
-	ExpectedEpoch  int64                  `protobuf:"varint,3,opt,name=expected_epoch,json=expectedEpoch,proto3" json:"expected_epoch,omitempty"`
-	Content        []*Block               `protobuf:"bytes,4,rep,name=content,proto3" json:"content,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where the reply is.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// The reply to complete.
+	ReplyId string `protobuf:"bytes,2,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
+	// The epoch that the operator has seen. The call is refused if it is another one.
+	ExpectedEpoch int64 `protobuf:"varint,3,opt,name=expected_epoch,json=expectedEpoch,proto3" json:"expected_epoch,omitempty"`
+	// What the reply is to say.
+	Content       []*Block `protobuf:"bytes,4,rep,name=content,proto3" json:"content,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CompleteHeldReplyRequest) Reset() {
@@ -558,9 +608,11 @@ func (x *CompleteHeldReplyRequest) GetContent() []*Block {
 	return nil
 }
 
+// CompleteHeldReplyResponse is the result of CompleteHeldReply.
 type CompleteHeldReplyResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reply         *Reply                 `protobuf:"bytes,1,opt,name=reply,proto3" json:"reply,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The reply in its present state.
+	Reply         *Reply `protobuf:"bytes,1,opt,name=reply,proto3" json:"reply,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -602,16 +654,23 @@ func (x *CompleteHeldReplyResponse) GetReply() *Reply {
 	return nil
 }
 
+// LedgerFilter selects entries of the ledger. An entry has to match every field that is set.
 type LedgerFilter struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ConversationId string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	TurnId         string                 `protobuf:"bytes,2,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
-	StartTime      *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	EndTime        *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	Provider       string                 `protobuf:"bytes,5,opt,name=provider,proto3" json:"provider,omitempty"`
-	Model          string                 `protobuf:"bytes,6,opt,name=model,proto3" json:"model,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only calls of this conversation.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// Only calls of this user turn. Makes conversation_id compulsory.
+	TurnId string `protobuf:"bytes,2,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	// Only calls made at this time or later.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// Only calls made earlier than this time.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// Only calls to this vendor.
+	Provider string `protobuf:"bytes,5,opt,name=provider,proto3" json:"provider,omitempty"`
+	// Only calls to this model.
+	Model         string `protobuf:"bytes,6,opt,name=model,proto3" json:"model,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LedgerFilter) Reset() {
@@ -686,11 +745,15 @@ func (x *LedgerFilter) GetModel() string {
 	return ""
 }
 
+// ListProviderCallsRequest is the argument of ListProviderCalls.
 type ListProviderCallsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Filter        *LedgerFilter          `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
-	PageSize      int32                  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Which calls to return. If unset, all.
+	Filter *LedgerFilter `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
+	// How many to return at most: up to 200, and 50 if 0.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the page before. Empty for the first page.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -746,10 +809,13 @@ func (x *ListProviderCallsRequest) GetPageToken() string {
 	return ""
 }
 
+// ListProviderCallsResponse is a page of the ledger.
 type ListProviderCallsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Calls         []*ProviderCall        `protobuf:"bytes,1,rep,name=calls,proto3" json:"calls,omitempty"`
-	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The calls, the earliest first.
+	Calls []*ProviderCall `protobuf:"bytes,1,rep,name=calls,proto3" json:"calls,omitempty"`
+	// Leads to the next page. Empty if there is none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -798,9 +864,11 @@ func (x *ListProviderCallsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// SumProviderCallsRequest is the argument of SumProviderCalls.
 type SumProviderCallsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Filter        *LedgerFilter          `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Which calls to add up. If unset, all.
+	Filter        *LedgerFilter `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -842,14 +910,21 @@ func (x *SumProviderCallsRequest) GetFilter() *LedgerFilter {
 	return nil
 }
 
+// SumProviderCallsResponse is the result of SumProviderCalls.
 type SumProviderCallsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	FirstCalls    int64                  `protobuf:"varint,1,opt,name=first_calls,json=firstCalls,proto3" json:"first_calls,omitempty"`
-	RetryCalls    int64                  `protobuf:"varint,2,opt,name=retry_calls,json=retryCalls,proto3" json:"retry_calls,omitempty"`
-	FirstUsage    *Usage                 `protobuf:"bytes,3,opt,name=first_usage,json=firstUsage,proto3" json:"first_usage,omitempty"`
-	RetryUsage    *Usage                 `protobuf:"bytes,4,opt,name=retry_usage,json=retryUsage,proto3" json:"retry_usage,omitempty"`
-	WastedTokens  map[string]int64       `protobuf:"bytes,5,rep,name=wasted_tokens,json=wastedTokens,proto3" json:"wasted_tokens,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	Duplicates    map[string]int64       `protobuf:"bytes,6,rep,name=duplicates,proto3" json:"duplicates,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many calls were the first for their user turn and generation.
+	FirstCalls int64 `protobuf:"varint,1,opt,name=first_calls,json=firstCalls,proto3" json:"first_calls,omitempty"`
+	// How many calls were not.
+	RetryCalls int64 `protobuf:"varint,2,opt,name=retry_calls,json=retryCalls,proto3" json:"retry_calls,omitempty"`
+	// What the first calls used.
+	FirstUsage *Usage `protobuf:"bytes,3,opt,name=first_usage,json=firstUsage,proto3" json:"first_usage,omitempty"`
+	// What the other calls used.
+	RetryUsage *Usage `protobuf:"bytes,4,opt,name=retry_usage,json=retryUsage,proto3" json:"retry_usage,omitempty"`
+	// Tokens that reached nobody, keyed by cause.
+	WastedTokens map[string]int64 `protobuf:"bytes,5,rep,name=wasted_tokens,json=wastedTokens,proto3" json:"wasted_tokens,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Deliveries answered from what was stored or running, keyed by the layer that repeated them.
+	Duplicates    map[string]int64 `protobuf:"bytes,6,rep,name=duplicates,proto3" json:"duplicates,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -926,16 +1001,23 @@ func (x *SumProviderCallsResponse) GetDuplicates() map[string]int64 {
 	return nil
 }
 
+// Worker is a process that makes replies.
 type Worker struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	WorkerId        string                 `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
-	Name            string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its id; each start gets another one.
+	WorkerId string `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
+	// The name it was given; a label only.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// When its lease runs out.
 	LeaseExpireTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=lease_expire_time,json=leaseExpireTime,proto3" json:"lease_expire_time,omitempty"`
-	InFlight        int32                  `protobuf:"varint,4,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
-	Draining        bool                   `protobuf:"varint,5,opt,name=draining,proto3" json:"draining,omitempty"`
-	Uptime          *durationpb.Duration   `protobuf:"bytes,6,opt,name=uptime,proto3" json:"uptime,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// How many replies it is making.
+	InFlight int32 `protobuf:"varint,4,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	// True if it is shutting down.
+	Draining bool `protobuf:"varint,5,opt,name=draining,proto3" json:"draining,omitempty"`
+	// How long it has been up.
+	Uptime        *durationpb.Duration `protobuf:"bytes,6,opt,name=uptime,proto3" json:"uptime,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Worker) Reset() {
@@ -1010,6 +1092,7 @@ func (x *Worker) GetUptime() *durationpb.Duration {
 	return nil
 }
 
+// ListWorkersRequest is the argument of ListWorkers.
 type ListWorkersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1046,9 +1129,11 @@ func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
 	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{13}
 }
 
+// ListWorkersResponse is the result of ListWorkers.
 type ListWorkersResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Workers       []*Worker              `protobuf:"bytes,1,rep,name=workers,proto3" json:"workers,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Workers that are alive, and those that left within the last hour.
+	Workers       []*Worker `protobuf:"bytes,1,rep,name=workers,proto3" json:"workers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

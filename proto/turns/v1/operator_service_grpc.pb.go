@@ -4,6 +4,8 @@
 // - protoc             (unknown)
 // source: turns/v1/operator_service.proto
 
+// This file is the service for those who run turnd.
+
 package turnsv1
 
 import (
@@ -30,12 +32,21 @@ const (
 // OperatorServiceClient is the client API for OperatorService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// OperatorService serves those who run turnd. Callers need the scope operator.
 type OperatorServiceClient interface {
+	// ListHeldReplies returns the replies that nobody knows the outcome of, page by page, the earliest first.
 	ListHeldReplies(ctx context.Context, in *ListHeldRepliesRequest, opts ...grpc.CallOption) (*ListHeldRepliesResponse, error)
+	// ReleaseHeldReply abandons a held reply as ABANDON_REASON_HELD_RELEASED, which frees its slot and its quota.
 	ReleaseHeldReply(ctx context.Context, in *ReleaseHeldReplyRequest, opts ...grpc.CallOption) (*ReleaseHeldReplyResponse, error)
+	// CompleteHeldReply completes a held reply with content from the operator.
 	CompleteHeldReply(ctx context.Context, in *CompleteHeldReplyRequest, opts ...grpc.CallOption) (*CompleteHeldReplyResponse, error)
+	// ListProviderCalls returns entries of the ledger page by page.
 	ListProviderCalls(ctx context.Context, in *ListProviderCallsRequest, opts ...grpc.CallOption) (*ListProviderCallsResponse, error)
+	// SumProviderCalls adds up the ledger, so that the share of retries in calls and in tokens shows, and what was wasted
+	// and why.
 	SumProviderCalls(ctx context.Context, in *SumProviderCallsRequest, opts ...grpc.CallOption) (*SumProviderCallsResponse, error)
+	// ListWorkers returns the workers with their leases.
 	ListWorkers(ctx context.Context, in *ListWorkersRequest, opts ...grpc.CallOption) (*ListWorkersResponse, error)
 }
 
@@ -110,12 +121,21 @@ func (c *operatorServiceClient) ListWorkers(ctx context.Context, in *ListWorkers
 // OperatorServiceServer is the server API for OperatorService service.
 // All implementations must embed UnimplementedOperatorServiceServer
 // for forward compatibility.
+//
+// OperatorService serves those who run turnd. Callers need the scope operator.
 type OperatorServiceServer interface {
+	// ListHeldReplies returns the replies that nobody knows the outcome of, page by page, the earliest first.
 	ListHeldReplies(context.Context, *ListHeldRepliesRequest) (*ListHeldRepliesResponse, error)
+	// ReleaseHeldReply abandons a held reply as ABANDON_REASON_HELD_RELEASED, which frees its slot and its quota.
 	ReleaseHeldReply(context.Context, *ReleaseHeldReplyRequest) (*ReleaseHeldReplyResponse, error)
+	// CompleteHeldReply completes a held reply with content from the operator.
 	CompleteHeldReply(context.Context, *CompleteHeldReplyRequest) (*CompleteHeldReplyResponse, error)
+	// ListProviderCalls returns entries of the ledger page by page.
 	ListProviderCalls(context.Context, *ListProviderCallsRequest) (*ListProviderCallsResponse, error)
+	// SumProviderCalls adds up the ledger, so that the share of retries in calls and in tokens shows, and what was wasted
+	// and why.
 	SumProviderCalls(context.Context, *SumProviderCallsRequest) (*SumProviderCallsResponse, error)
+	// ListWorkers returns the workers with their leases.
 	ListWorkers(context.Context, *ListWorkersRequest) (*ListWorkersResponse, error)
 	mustEmbedUnimplementedOperatorServiceServer()
 }

@@ -4,6 +4,8 @@
 // 	protoc        (unknown)
 // source: turns/v1/turn.proto
 
+// This file is about turns, their replies, and how those end.
+
 package turnsv1
 
 import (
@@ -24,14 +26,20 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ReplyStatus is the state of a reply.
 type ReplyStatus int32
 
 const (
+	// Not a state; nothing is stored with it.
 	ReplyStatus_REPLY_STATUS_UNSPECIFIED ReplyStatus = 0
-	ReplyStatus_REPLY_STATUS_IN_FLIGHT   ReplyStatus = 1
-	ReplyStatus_REPLY_STATUS_COMPLETE    ReplyStatus = 2
-	ReplyStatus_REPLY_STATUS_HELD        ReplyStatus = 3
-	ReplyStatus_REPLY_STATUS_ABANDONED   ReplyStatus = 4
+	// A worker has claimed it and is at work.
+	ReplyStatus_REPLY_STATUS_IN_FLIGHT ReplyStatus = 1
+	// The model has finished it.
+	ReplyStatus_REPLY_STATUS_COMPLETE ReplyStatus = 2
+	// Nobody knows how it ended, and it is not retried unasked.
+	ReplyStatus_REPLY_STATUS_HELD ReplyStatus = 3
+	// It ended without counting, so that another can take its slot.
+	ReplyStatus_REPLY_STATUS_ABANDONED ReplyStatus = 4
 )
 
 // Enum value maps for ReplyStatus.
@@ -79,22 +87,36 @@ func (ReplyStatus) EnumDescriptor() ([]byte, []int) {
 	return file_turns_v1_turn_proto_rawDescGZIP(), []int{0}
 }
 
+// AbandonReason tells why a reply was given up.
 type AbandonReason int32
 
 const (
-	AbandonReason_ABANDON_REASON_UNSPECIFIED      AbandonReason = 0
-	AbandonReason_ABANDON_REASON_LEASE_EXPIRED    AbandonReason = 1
-	AbandonReason_ABANDON_REASON_PROVIDER_ERROR   AbandonReason = 2
+	// It was not.
+	AbandonReason_ABANDON_REASON_UNSPECIFIED AbandonReason = 0
+	// The worker stopped renewing its lease.
+	AbandonReason_ABANDON_REASON_LEASE_EXPIRED AbandonReason = 1
+	// The provider failed, certainly without answering, until no calls were left in the budget.
+	AbandonReason_ABANDON_REASON_PROVIDER_ERROR AbandonReason = 2
+	// The provider turned the request down. A model that declines is STOP_REASON_REFUSAL instead.
 	AbandonReason_ABANDON_REASON_PROVIDER_REFUSED AbandonReason = 3
-	AbandonReason_ABANDON_REASON_AMBIGUOUS        AbandonReason = 4
-	AbandonReason_ABANDON_REASON_EMPTY            AbandonReason = 5
-	AbandonReason_ABANDON_REASON_CANCELLED        AbandonReason = 6
-	AbandonReason_ABANDON_REASON_DISCONNECTED     AbandonReason = 7
-	AbandonReason_ABANDON_REASON_DEADLINE         AbandonReason = 8
-	AbandonReason_ABANDON_REASON_SHUTDOWN         AbandonReason = 9
-	AbandonReason_ABANDON_REASON_SUPERSEDED       AbandonReason = 10
-	AbandonReason_ABANDON_REASON_DELETED          AbandonReason = 11
-	AbandonReason_ABANDON_REASON_HELD_RELEASED    AbandonReason = 12
+	// The request went out, and nobody knows what came of it.
+	AbandonReason_ABANDON_REASON_AMBIGUOUS AbandonReason = 4
+	// The model finished and had written nothing.
+	AbandonReason_ABANDON_REASON_EMPTY AbandonReason = 5
+	// CancelReply stopped it, or a later turn did.
+	AbandonReason_ABANDON_REASON_CANCELLED AbandonReason = 6
+	// Nobody was following, and ON_DISCONNECT_CANCEL had been asked for.
+	AbandonReason_ABANDON_REASON_DISCONNECTED AbandonReason = 7
+	// It ran out of time.
+	AbandonReason_ABANDON_REASON_DEADLINE AbandonReason = 8
+	// The worker was shut down.
+	AbandonReason_ABANDON_REASON_SHUTDOWN AbandonReason = 9
+	// A different reply replaced it.
+	AbandonReason_ABANDON_REASON_SUPERSEDED AbandonReason = 10
+	// The conversation was deleted.
+	AbandonReason_ABANDON_REASON_DELETED AbandonReason = 11
+	// It had been held, and an operator let it go.
+	AbandonReason_ABANDON_REASON_HELD_RELEASED AbandonReason = 12
 )
 
 // Enum value maps for AbandonReason.
@@ -158,18 +180,28 @@ func (AbandonReason) EnumDescriptor() ([]byte, []int) {
 	return file_turns_v1_turn_proto_rawDescGZIP(), []int{1}
 }
 
+// StopReason tells why a model stopped writing.
 type StopReason int32
 
 const (
-	StopReason_STOP_REASON_UNSPECIFIED      StopReason = 0
-	StopReason_STOP_REASON_END_TURN         StopReason = 1
-	StopReason_STOP_REASON_TOOL_USE         StopReason = 2
-	StopReason_STOP_REASON_LENGTH           StopReason = 3
-	StopReason_STOP_REASON_STOP_SEQUENCE    StopReason = 4
-	StopReason_STOP_REASON_REFUSAL          StopReason = 5
-	StopReason_STOP_REASON_CONTENT_FILTER   StopReason = 6
+	// The reply is not complete, or the provider gave a reason that turnd does not know.
+	StopReason_STOP_REASON_UNSPECIFIED StopReason = 0
+	// It had said all.
+	StopReason_STOP_REASON_END_TURN StopReason = 1
+	// It waits for tool results.
+	StopReason_STOP_REASON_TOOL_USE StopReason = 2
+	// It reached max_output_tokens, or the server's limit of bytes.
+	StopReason_STOP_REASON_LENGTH StopReason = 3
+	// It wrote a stop sequence.
+	StopReason_STOP_REASON_STOP_SEQUENCE StopReason = 4
+	// It declined.
+	StopReason_STOP_REASON_REFUSAL StopReason = 5
+	// A filter of the provider stepped in.
+	StopReason_STOP_REASON_CONTENT_FILTER StopReason = 6
+	// Its context window was used up.
 	StopReason_STOP_REASON_CONTEXT_EXCEEDED StopReason = 7
-	StopReason_STOP_REASON_PAUSE            StopReason = 8
+	// The provider interrupted a turn that took long, and expects it to be continued.
+	StopReason_STOP_REASON_PAUSE StopReason = 8
 )
 
 // Enum value maps for StopReason.
@@ -225,12 +257,16 @@ func (StopReason) EnumDescriptor() ([]byte, []int) {
 	return file_turns_v1_turn_proto_rawDescGZIP(), []int{2}
 }
 
+// TokenSource tells where a count of tokens comes from.
 type TokenSource int32
 
 const (
+	// There is no count yet.
 	TokenSource_TOKEN_SOURCE_UNSPECIFIED TokenSource = 0
-	TokenSource_TOKEN_SOURCE_REPORTED    TokenSource = 1
-	TokenSource_TOKEN_SOURCE_ESTIMATED   TokenSource = 2
+	// From the provider.
+	TokenSource_TOKEN_SOURCE_REPORTED TokenSource = 1
+	// From turnd, which derives it from the number of bytes.
+	TokenSource_TOKEN_SOURCE_ESTIMATED TokenSource = 2
 )
 
 // Enum value maps for TokenSource.
@@ -274,15 +310,22 @@ func (TokenSource) EnumDescriptor() ([]byte, []int) {
 	return file_turns_v1_turn_proto_rawDescGZIP(), []int{3}
 }
 
+// RetryAdvice tells a client what to do about a failure. No error, and no abandoned or held reply, comes without one.
 type RetryAdvice int32
 
 const (
-	RetryAdvice_RETRY_ADVICE_UNSPECIFIED        RetryAdvice = 0
-	RetryAdvice_RETRY_ADVICE_SAME_ID_NOW        RetryAdvice = 1
+	// There is no failure.
+	RetryAdvice_RETRY_ADVICE_UNSPECIFIED RetryAdvice = 0
+	// Send the turn again under its turn_id, without waiting.
+	RetryAdvice_RETRY_ADVICE_SAME_ID_NOW RetryAdvice = 1
+	// Wait as long as is said, then send the turn again under its turn_id.
 	RetryAdvice_RETRY_ADVICE_SAME_ID_AFTER_WAIT RetryAdvice = 2
-	RetryAdvice_RETRY_ADVICE_NEW_ID             RetryAdvice = 3
-	RetryAdvice_RETRY_ADVICE_REGENERATE         RetryAdvice = 4
-	RetryAdvice_RETRY_ADVICE_DO_NOT_RETRY       RetryAdvice = 5
+	// Say it as a new turn, under a new turn_id.
+	RetryAdvice_RETRY_ADVICE_NEW_ID RetryAdvice = 3
+	// Sending again does nothing; call RegenerateReply for another attempt.
+	RetryAdvice_RETRY_ADVICE_REGENERATE RetryAdvice = 4
+	// Give up, or ask for something else.
+	RetryAdvice_RETRY_ADVICE_DO_NOT_RETRY RetryAdvice = 5
 )
 
 // Enum value maps for RetryAdvice.
@@ -332,14 +375,20 @@ func (RetryAdvice) EnumDescriptor() ([]byte, []int) {
 	return file_turns_v1_turn_proto_rawDescGZIP(), []int{4}
 }
 
+// OnBusy is what happens to a turn while another reply of its conversation is running.
 type OnBusy int32
 
 const (
+	// The same as ON_BUSY_REJECT.
 	OnBusy_ON_BUSY_UNSPECIFIED OnBusy = 0
-	OnBusy_ON_BUSY_REJECT      OnBusy = 1
-	OnBusy_ON_BUSY_ENQUEUE     OnBusy = 2
-	OnBusy_ON_BUSY_INTERRUPT   OnBusy = 3
-	OnBusy_ON_BUSY_SUPERSEDE   OnBusy = 4
+	// It is refused with ERROR_REASON_CONVERSATION_BUSY.
+	OnBusy_ON_BUSY_REJECT OnBusy = 1
+	// It is stored and waits in line.
+	OnBusy_ON_BUSY_ENQUEUE OnBusy = 2
+	// The running reply is stopped; its text so far stays in the conversation.
+	OnBusy_ON_BUSY_INTERRUPT OnBusy = 3
+	// The running reply is stopped, and the turn becomes a sibling of the turn it was for.
+	OnBusy_ON_BUSY_SUPERSEDE OnBusy = 4
 )
 
 // Enum value maps for OnBusy.
@@ -387,12 +436,16 @@ func (OnBusy) EnumDescriptor() ([]byte, []int) {
 	return file_turns_v1_turn_proto_rawDescGZIP(), []int{5}
 }
 
+// OnDisconnect is what happens to a reply that nobody follows any more.
 type OnDisconnect int32
 
 const (
+	// The same as ON_DISCONNECT_CONTINUE.
 	OnDisconnect_ON_DISCONNECT_UNSPECIFIED OnDisconnect = 0
-	OnDisconnect_ON_DISCONNECT_CONTINUE    OnDisconnect = 1
-	OnDisconnect_ON_DISCONNECT_CANCEL      OnDisconnect = 2
+	// It is finished all the same.
+	OnDisconnect_ON_DISCONNECT_CONTINUE OnDisconnect = 1
+	// It is stopped once disconnect_grace has passed.
+	OnDisconnect_ON_DISCONNECT_CANCEL OnDisconnect = 2
 )
 
 // Enum value maps for OnDisconnect.
@@ -436,13 +489,18 @@ func (OnDisconnect) EnumDescriptor() ([]byte, []int) {
 	return file_turns_v1_turn_proto_rawDescGZIP(), []int{6}
 }
 
+// OnAmbiguous is what happens when the outcome of a provider call is unknown and the provider cannot be asked.
 type OnAmbiguous int32
 
 const (
+	// The endpoint's setting, or ON_AMBIGUOUS_ABANDON if it has none.
 	OnAmbiguous_ON_AMBIGUOUS_UNSPECIFIED OnAmbiguous = 0
-	OnAmbiguous_ON_AMBIGUOUS_ABANDON     OnAmbiguous = 1
-	OnAmbiguous_ON_AMBIGUOUS_RETRY       OnAmbiguous = 2
-	OnAmbiguous_ON_AMBIGUOUS_HOLD        OnAmbiguous = 3
+	// The reply is given up; whoever delivers the turn again knowingly retries it.
+	OnAmbiguous_ON_AMBIGUOUS_ABANDON OnAmbiguous = 1
+	// The call is made again as long as the budget lasts.
+	OnAmbiguous_ON_AMBIGUOUS_RETRY OnAmbiguous = 2
+	// The reply is held for an operator to decide.
+	OnAmbiguous_ON_AMBIGUOUS_HOLD OnAmbiguous = 3
 )
 
 // Enum value maps for OnAmbiguous.
@@ -488,12 +546,16 @@ func (OnAmbiguous) EnumDescriptor() ([]byte, []int) {
 	return file_turns_v1_turn_proto_rawDescGZIP(), []int{7}
 }
 
+// OnPartial is what happens to the text of a reply that was cut after its first delta, if a further attempt is made.
 type OnPartial int32
 
 const (
+	// The endpoint's setting, or ON_PARTIAL_DISCARD if it has none.
 	OnPartial_ON_PARTIAL_UNSPECIFIED OnPartial = 0
-	OnPartial_ON_PARTIAL_DISCARD     OnPartial = 1
-	OnPartial_ON_PARTIAL_CONTINUE    OnPartial = 2
+	// It is dropped, and the further attempt begins afresh.
+	OnPartial_ON_PARTIAL_DISCARD OnPartial = 1
+	// It is given to the further attempt, which carries on from there.
+	OnPartial_ON_PARTIAL_CONTINUE OnPartial = 2
 )
 
 // Enum value maps for OnPartial.
@@ -537,12 +599,16 @@ func (OnPartial) EnumDescriptor() ([]byte, []int) {
 	return file_turns_v1_turn_proto_rawDescGZIP(), []int{8}
 }
 
+// DeliverySource is where a delivery comes from, by the word of its sender.
 type DeliverySource int32
 
 const (
-	DeliverySource_DELIVERY_SOURCE_UNSPECIFIED  DeliverySource = 0
+	// A user acting for the first time, or unknown.
+	DeliverySource_DELIVERY_SOURCE_UNSPECIFIED DeliverySource = 0
+	// A client program trying again or picking up where it was.
 	DeliverySource_DELIVERY_SOURCE_CLIENT_RETRY DeliverySource = 1
-	DeliverySource_DELIVERY_SOURCE_REDELIVERY   DeliverySource = 2
+	// A queue or webhook that delivers more than once.
+	DeliverySource_DELIVERY_SOURCE_REDELIVERY DeliverySource = 2
 )
 
 // Enum value maps for DeliverySource.
@@ -586,25 +652,42 @@ func (DeliverySource) EnumDescriptor() ([]byte, []int) {
 	return file_turns_v1_turn_proto_rawDescGZIP(), []int{9}
 }
 
+// TurnInput is a user turn on its way in. Fields 1 to 6 are the input proper: the server keeps a hash of them as they
+// were sent and refuses the same turn_id with anything else. Fields from 10 on concern this delivery only; they are not
+// hashed and may differ from one delivery to the next.
 type TurnInput struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ConversationId string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	TurnId         string                 `protobuf:"bytes,2,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// UUID. If empty, the turn opens a conversation whose id follows from turn_id, so that a repeat lands in the same one.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// UUID. The client makes it up before it sends for the first time, and keeps it for every repeat.
+	TurnId string `protobuf:"bytes,2,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	// Place of the turn in the tree. If unset, it goes below the leaf that is current at its first delivery.
+	//
 	// Types that are valid to be assigned to Parent:
 	//
 	//	*TurnInput_ParentId
 	//	*TurnInput_Root
-	Parent             isTurnInput_Parent   `protobuf_oneof:"parent"`
-	Content            []*Block             `protobuf:"bytes,5,rep,name=content,proto3" json:"content,omitempty"`
-	Options            *GenerationOptions   `protobuf:"bytes,6,opt,name=options,proto3" json:"options,omitempty"`
-	OnBusy             OnBusy               `protobuf:"varint,10,opt,name=on_busy,json=onBusy,proto3,enum=turns.v1.OnBusy" json:"on_busy,omitempty"`
-	OnDisconnect       OnDisconnect         `protobuf:"varint,11,opt,name=on_disconnect,json=onDisconnect,proto3,enum=turns.v1.OnDisconnect" json:"on_disconnect,omitempty"`
-	DisconnectGrace    *durationpb.Duration `protobuf:"bytes,12,opt,name=disconnect_grace,json=disconnectGrace,proto3" json:"disconnect_grace,omitempty"`
-	OnAmbiguous        OnAmbiguous          `protobuf:"varint,13,opt,name=on_ambiguous,json=onAmbiguous,proto3,enum=turns.v1.OnAmbiguous" json:"on_ambiguous,omitempty"`
-	OnPartial          OnPartial            `protobuf:"varint,14,opt,name=on_partial,json=onPartial,proto3,enum=turns.v1.OnPartial" json:"on_partial,omitempty"`
-	Deadline           *durationpb.Duration `protobuf:"bytes,15,opt,name=deadline,proto3" json:"deadline,omitempty"`
-	Source             DeliverySource       `protobuf:"varint,16,opt,name=source,proto3,enum=turns.v1.DeliverySource" json:"source,omitempty"`
-	OverrideNoProgress bool                 `protobuf:"varint,17,opt,name=override_no_progress,json=overrideNoProgress,proto3" json:"override_no_progress,omitempty"`
+	Parent isTurnInput_Parent `protobuf_oneof:"parent"`
+	// What the user says. One block or more has to be other than blank.
+	Content []*Block `protobuf:"bytes,5,rep,name=content,proto3" json:"content,omitempty"`
+	// How the reply is to be made.
+	Options *GenerationOptions `protobuf:"bytes,6,opt,name=options,proto3" json:"options,omitempty"`
+	// What happens if a reply of the conversation is running already.
+	OnBusy OnBusy `protobuf:"varint,10,opt,name=on_busy,json=onBusy,proto3,enum=turns.v1.OnBusy" json:"on_busy,omitempty"`
+	// What happens when nobody follows the reply any more.
+	OnDisconnect OnDisconnect `protobuf:"varint,11,opt,name=on_disconnect,json=onDisconnect,proto3,enum=turns.v1.OnDisconnect" json:"on_disconnect,omitempty"`
+	// With ON_DISCONNECT_CANCEL: how long nobody may be following before the reply is stopped. 30 s if unset.
+	DisconnectGrace *durationpb.Duration `protobuf:"bytes,12,opt,name=disconnect_grace,json=disconnectGrace,proto3" json:"disconnect_grace,omitempty"`
+	// What happens if a provider call ends without a known outcome. The endpoint decides if unspecified.
+	OnAmbiguous OnAmbiguous `protobuf:"varint,13,opt,name=on_ambiguous,json=onAmbiguous,proto3,enum=turns.v1.OnAmbiguous" json:"on_ambiguous,omitempty"`
+	// What happens to the text of a reply that is cut short. The endpoint decides if unspecified.
+	OnPartial OnPartial `protobuf:"varint,14,opt,name=on_partial,json=onPartial,proto3,enum=turns.v1.OnPartial" json:"on_partial,omitempty"`
+	// How long the reply may take, counted from its claim. The endpoint decides if unset.
+	Deadline *durationpb.Duration `protobuf:"bytes,15,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// Where this delivery comes from. Counted, and used for nothing else.
+	Source DeliverySource `protobuf:"varint,16,opt,name=source,proto3,enum=turns.v1.DeliverySource" json:"source,omitempty"`
+	// True to continue a conversation that was stopped for making no progress.
+	OverrideNoProgress bool `protobuf:"varint,17,opt,name=override_no_progress,json=overrideNoProgress,proto3" json:"override_no_progress,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -753,10 +836,12 @@ type isTurnInput_Parent interface {
 }
 
 type TurnInput_ParentId struct {
+	// The reply or user turn above it, of the same conversation.
 	ParentId string `protobuf:"bytes,3,opt,name=parent_id,json=parentId,proto3,oneof"`
 }
 
 type TurnInput_Root struct {
+	// Always true: the turn starts a tree of its own.
 	Root bool `protobuf:"varint,4,opt,name=root,proto3,oneof"`
 }
 
@@ -764,18 +849,27 @@ func (*TurnInput_ParentId) isTurnInput_Parent() {}
 
 func (*TurnInput_Root) isTurnInput_Parent() {}
 
+// UserTurn is a user turn as the server keeps it.
 type UserTurn struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ConversationId string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	TurnId         string                 `protobuf:"bytes,2,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
-	ParentId       string                 `protobuf:"bytes,3,opt,name=parent_id,json=parentId,proto3" json:"parent_id,omitempty"`
-	Seq            int64                  `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`
-	Content        []*Block               `protobuf:"bytes,5,rep,name=content,proto3" json:"content,omitempty"`
-	Options        *GenerationOptions     `protobuf:"bytes,6,opt,name=options,proto3" json:"options,omitempty"`
-	CreateTime     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	Generation     int32                  `protobuf:"varint,8,opt,name=generation,proto3" json:"generation,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The conversation it belongs to.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// The id its client gave it.
+	TurnId string `protobuf:"bytes,2,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	// The turn or reply above it. Empty if it is a root.
+	ParentId string `protobuf:"bytes,3,opt,name=parent_id,json=parentId,proto3" json:"parent_id,omitempty"`
+	// Its number in the conversation. The server assigns it, and later turns get higher ones.
+	Seq int64 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`
+	// The content in normal form.
+	Content []*Block `protobuf:"bytes,5,rep,name=content,proto3" json:"content,omitempty"`
+	// The options, unchanged.
+	Options *GenerationOptions `protobuf:"bytes,6,opt,name=options,proto3" json:"options,omitempty"`
+	// When the database, by its own clock, stored it.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// Highest generation among its replies. Begins at 1; every regenerate adds 1.
+	Generation    int32 `protobuf:"varint,8,opt,name=generation,proto3" json:"generation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UserTurn) Reset() {
@@ -864,29 +958,49 @@ func (x *UserTurn) GetGeneration() int32 {
 	return 0
 }
 
+// Reply is an attempt at answering a user turn. A turn can have many; at most one of them is live.
 type Reply struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	ConversationId   string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	ReplyId          string                 `protobuf:"bytes,2,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
-	TurnId           string                 `protobuf:"bytes,3,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
-	Status           ReplyStatus            `protobuf:"varint,4,opt,name=status,proto3,enum=turns.v1.ReplyStatus" json:"status,omitempty"`
-	AbandonReason    AbandonReason          `protobuf:"varint,5,opt,name=abandon_reason,json=abandonReason,proto3,enum=turns.v1.AbandonReason" json:"abandon_reason,omitempty"`
-	Attempt          int32                  `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Generation       int32                  `protobuf:"varint,7,opt,name=generation,proto3" json:"generation,omitempty"`
-	Epoch            int64                  `protobuf:"varint,8,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Content          []*Block               `protobuf:"bytes,9,rep,name=content,proto3" json:"content,omitempty"`
-	ContentTruncated bool                   `protobuf:"varint,10,opt,name=content_truncated,json=contentTruncated,proto3" json:"content_truncated,omitempty"`
-	Length           uint32                 `protobuf:"varint,11,opt,name=length,proto3" json:"length,omitempty"`
-	StopReason       StopReason             `protobuf:"varint,12,opt,name=stop_reason,json=stopReason,proto3,enum=turns.v1.StopReason" json:"stop_reason,omitempty"`
-	Provider         string                 `protobuf:"bytes,13,opt,name=provider,proto3" json:"provider,omitempty"`
-	Model            string                 `protobuf:"bytes,14,opt,name=model,proto3" json:"model,omitempty"`
-	Usage            *Usage                 `protobuf:"bytes,15,opt,name=usage,proto3" json:"usage,omitempty"`
-	Advice           RetryAdvice            `protobuf:"varint,16,opt,name=advice,proto3,enum=turns.v1.RetryAdvice" json:"advice,omitempty"`
-	CreateTime       *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	EndTime          *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	LeaseExpireTime  *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=lease_expire_time,json=leaseExpireTime,proto3" json:"lease_expire_time,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The conversation it belongs to.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// Its own id.
+	ReplyId string `protobuf:"bytes,2,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
+	// The user turn it is for.
+	TurnId string `protobuf:"bytes,3,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	// What state it is in.
+	Status ReplyStatus `protobuf:"varint,4,opt,name=status,proto3,enum=turns.v1.ReplyStatus" json:"status,omitempty"`
+	// Why it was given up; set only if abandoned.
+	AbandonReason AbandonReason `protobuf:"varint,5,opt,name=abandon_reason,json=abandonReason,proto3,enum=turns.v1.AbandonReason" json:"abandon_reason,omitempty"`
+	// Counts the replies of the user turn from 1.
+	Attempt int32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// Begins at 1; every regenerate adds 1. Attempts of one generation answer the same request.
+	Generation int32 `protobuf:"varint,7,opt,name=generation,proto3" json:"generation,omitempty"`
+	// Rises each time another worker takes the reply over.
+	Epoch int64 `protobuf:"varint,8,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// What is stored of its content, up to 1 MiB.
+	Content []*Block `protobuf:"bytes,9,rep,name=content,proto3" json:"content,omitempty"`
+	// True if more is stored than content shows. FollowReply gives all of it.
+	ContentTruncated bool `protobuf:"varint,10,opt,name=content_truncated,json=contentTruncated,proto3" json:"content_truncated,omitempty"`
+	// Bytes of its stored log; hence the offset at which the next event would begin.
+	Length uint32 `protobuf:"varint,11,opt,name=length,proto3" json:"length,omitempty"`
+	// What made the model stop; set only if complete.
+	StopReason StopReason `protobuf:"varint,12,opt,name=stop_reason,json=stopReason,proto3,enum=turns.v1.StopReason" json:"stop_reason,omitempty"`
+	// Vendor of the model that answered.
+	Provider string `protobuf:"bytes,13,opt,name=provider,proto3" json:"provider,omitempty"`
+	// Name of the model that was asked.
+	Model string `protobuf:"bytes,14,opt,name=model,proto3" json:"model,omitempty"`
+	// Tokens of all its provider calls together.
+	Usage *Usage `protobuf:"bytes,15,opt,name=usage,proto3" json:"usage,omitempty"`
+	// What the client can do next. Set only if abandoned or held.
+	Advice RetryAdvice `protobuf:"varint,16,opt,name=advice,proto3,enum=turns.v1.RetryAdvice" json:"advice,omitempty"`
+	// When it was claimed.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// When it became complete or abandoned. Unset before that.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// When the lease of its worker runs out. Set only while in flight.
+	LeaseExpireTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=lease_expire_time,json=leaseExpireTime,proto3" json:"lease_expire_time,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Reply) Reset() {
@@ -1052,19 +1166,29 @@ func (x *Reply) GetLeaseExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// Usage counts tokens. What was read from or written to a cache is part of the input; reasoning is part of the output.
 type Usage struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	InputTokens      int64                  `protobuf:"varint,1,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
-	CacheReadTokens  int64                  `protobuf:"varint,2,opt,name=cache_read_tokens,json=cacheReadTokens,proto3" json:"cache_read_tokens,omitempty"`
-	CacheWriteTokens int64                  `protobuf:"varint,3,opt,name=cache_write_tokens,json=cacheWriteTokens,proto3" json:"cache_write_tokens,omitempty"`
-	OutputTokens     int64                  `protobuf:"varint,4,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
-	ReasoningTokens  int64                  `protobuf:"varint,5,opt,name=reasoning_tokens,json=reasoningTokens,proto3" json:"reasoning_tokens,omitempty"`
-	Source           TokenSource            `protobuf:"varint,6,opt,name=source,proto3,enum=turns.v1.TokenSource" json:"source,omitempty"`
-	WastedTokens     int64                  `protobuf:"varint,7,opt,name=wasted_tokens,json=wastedTokens,proto3" json:"wasted_tokens,omitempty"`
-	CostMicros       int64                  `protobuf:"varint,8,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`
-	ProviderCalls    int32                  `protobuf:"varint,9,opt,name=provider_calls,json=providerCalls,proto3" json:"provider_calls,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Input in all.
+	InputTokens int64 `protobuf:"varint,1,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
+	// Input that came out of a cache.
+	CacheReadTokens int64 `protobuf:"varint,2,opt,name=cache_read_tokens,json=cacheReadTokens,proto3" json:"cache_read_tokens,omitempty"`
+	// Input that went into a cache.
+	CacheWriteTokens int64 `protobuf:"varint,3,opt,name=cache_write_tokens,json=cacheWriteTokens,proto3" json:"cache_write_tokens,omitempty"`
+	// Output in all.
+	OutputTokens int64 `protobuf:"varint,4,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
+	// Output that was reasoning.
+	ReasoningTokens int64 `protobuf:"varint,5,opt,name=reasoning_tokens,json=reasoningTokens,proto3" json:"reasoning_tokens,omitempty"`
+	// Who counted. One estimated part makes the whole estimated.
+	Source TokenSource `protobuf:"varint,6,opt,name=source,proto3,enum=turns.v1.TokenSource" json:"source,omitempty"`
+	// Input and output that cost money and reached nobody.
+	WastedTokens int64 `protobuf:"varint,7,opt,name=wasted_tokens,json=wastedTokens,proto3" json:"wasted_tokens,omitempty"`
+	// Price in millionths of the currency that the price table uses.
+	CostMicros int64 `protobuf:"varint,8,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`
+	// How many requests went out.
+	ProviderCalls int32 `protobuf:"varint,9,opt,name=provider_calls,json=providerCalls,proto3" json:"provider_calls,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Usage) Reset() {

@@ -4,6 +4,13 @@
 // 	protoc        (unknown)
 // source: turns/v1/turn_service.proto
 
+// Package turns.v1 is turnd's wire: user turns go in, replies stream out.
+//
+// TurnService is for clients, ConversationService keeps the trees that turns hang in, and OperatorService is for those
+// who run the server. Ids are UUIDs of any version, in lower case on their way out. A field marked with a rule is checked
+// before anything else happens; what breaks a rule changes nothing. Unknown fields and unknown enum values may arrive
+// with any later version, and are to be passed over.
+
 package turnsv1
 
 import (
@@ -22,10 +29,13 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// TurnRequest is the argument of Turn.
 type TurnRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Input         *TurnInput             `protobuf:"bytes,1,opt,name=input,proto3" json:"input,omitempty"`
-	Cursor        *Cursor                `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The turn to take.
+	Input *TurnInput `protobuf:"bytes,1,opt,name=input,proto3" json:"input,omitempty"`
+	// How far the client has shown a reply to this turn before. If unset, it gets all of it.
+	Cursor        *Cursor `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -74,9 +84,11 @@ func (x *TurnRequest) GetCursor() *Cursor {
 	return nil
 }
 
+// TurnResponse is one message of the stream of Turn.
 type TurnResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Event         *Event                 `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What happened.
+	Event         *Event `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -118,9 +130,11 @@ func (x *TurnResponse) GetEvent() *Event {
 	return nil
 }
 
+// SubmitTurnRequest is the argument of SubmitTurn.
 type SubmitTurnRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Input         *TurnInput             `protobuf:"bytes,1,opt,name=input,proto3" json:"input,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The turn to take.
+	Input         *TurnInput `protobuf:"bytes,1,opt,name=input,proto3" json:"input,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -162,11 +176,15 @@ func (x *SubmitTurnRequest) GetInput() *TurnInput {
 	return nil
 }
 
+// SubmitTurnResponse is the result of SubmitTurn.
 type SubmitTurnResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Turn          *UserTurn              `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
-	Reply         *Reply                 `protobuf:"bytes,2,opt,name=reply,proto3" json:"reply,omitempty"`
-	Result        DeliveryResult         `protobuf:"varint,3,opt,name=result,proto3,enum=turns.v1.DeliveryResult" json:"result,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The stored turn; its content is left out.
+	Turn *UserTurn `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
+	// The latest reply to it; its content is left out. Unset while the turn waits in line.
+	Reply *Reply `protobuf:"bytes,2,opt,name=reply,proto3" json:"reply,omitempty"`
+	// How this delivery was taken.
+	Result        DeliveryResult `protobuf:"varint,3,opt,name=result,proto3,enum=turns.v1.DeliveryResult" json:"result,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -222,15 +240,20 @@ func (x *SubmitTurnResponse) GetResult() DeliveryResult {
 	return DeliveryResult_DELIVERY_RESULT_UNSPECIFIED
 }
 
+// FollowReplyRequest is the argument of FollowReply.
 type FollowReplyRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ConversationId string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where the reply is.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// Which reply to follow.
+	//
 	// Types that are valid to be assigned to Target:
 	//
 	//	*FollowReplyRequest_ReplyId
 	//	*FollowReplyRequest_TurnId
-	Target        isFollowReplyRequest_Target `protobuf_oneof:"target"`
-	Offset        uint32                      `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`
+	Target isFollowReplyRequest_Target `protobuf_oneof:"target"`
+	// At which offset of its log to begin.
+	Offset        uint32 `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -309,10 +332,12 @@ type isFollowReplyRequest_Target interface {
 }
 
 type FollowReplyRequest_ReplyId struct {
+	// This one.
 	ReplyId string `protobuf:"bytes,2,opt,name=reply_id,json=replyId,proto3,oneof"`
 }
 
 type FollowReplyRequest_TurnId struct {
+	// The latest one to this user turn.
 	TurnId string `protobuf:"bytes,3,opt,name=turn_id,json=turnId,proto3,oneof"`
 }
 
@@ -320,9 +345,11 @@ func (*FollowReplyRequest_ReplyId) isFollowReplyRequest_Target() {}
 
 func (*FollowReplyRequest_TurnId) isFollowReplyRequest_Target() {}
 
+// FollowReplyResponse is one message of the stream of FollowReply.
 type FollowReplyResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Event         *Event                 `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What happened.
+	Event         *Event `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -364,9 +391,13 @@ func (x *FollowReplyResponse) GetEvent() *Event {
 	return nil
 }
 
+// GetTurnRequest is the argument of GetTurn.
 type GetTurnRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ConversationId string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where the turn is.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// Which turn to return.
+	//
 	// Types that are valid to be assigned to Target:
 	//
 	//	*GetTurnRequest_TurnId
@@ -443,10 +474,12 @@ type isGetTurnRequest_Target interface {
 }
 
 type GetTurnRequest_TurnId struct {
+	// This one.
 	TurnId string `protobuf:"bytes,2,opt,name=turn_id,json=turnId,proto3,oneof"`
 }
 
 type GetTurnRequest_ReplyId struct {
+	// The one that this reply is for.
 	ReplyId string `protobuf:"bytes,3,opt,name=reply_id,json=replyId,proto3,oneof"`
 }
 
@@ -454,10 +487,13 @@ func (*GetTurnRequest_TurnId) isGetTurnRequest_Target() {}
 
 func (*GetTurnRequest_ReplyId) isGetTurnRequest_Target() {}
 
+// GetTurnResponse is the result of GetTurn.
 type GetTurnResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Turn          *UserTurn              `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
-	Replies       []*Reply               `protobuf:"bytes,2,rep,name=replies,proto3" json:"replies,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The user turn.
+	Turn *UserTurn `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
+	// Every reply to it, the earliest first.
+	Replies       []*Reply `protobuf:"bytes,2,rep,name=replies,proto3" json:"replies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -506,14 +542,19 @@ func (x *GetTurnResponse) GetReplies() []*Reply {
 	return nil
 }
 
+// ListTurnsRequest is the argument of ListTurns.
 type ListTurnsRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ConversationId string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	LeafId         string                 `protobuf:"bytes,2,opt,name=leaf_id,json=leafId,proto3" json:"leaf_id,omitempty"`
-	PageSize       int32                  `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken      string                 `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whose turns to list.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// The leaf to begin at. If empty, the current one.
+	LeafId string `protobuf:"bytes,2,opt,name=leaf_id,json=leafId,proto3" json:"leaf_id,omitempty"`
+	// How many entries to return at most: up to 200, and 50 if 0. A page also ends at 1 MiB, but is never without an entry.
+	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the page before. Empty for the first page.
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListTurnsRequest) Reset() {
@@ -574,10 +615,13 @@ func (x *ListTurnsRequest) GetPageToken() string {
 	return ""
 }
 
+// ListTurnsResponse is a page of turns.
 type ListTurnsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Entries       []*TurnEntry           `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The entries, the latest first.
+	Entries []*TurnEntry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	// Leads to the next page. Empty if there is none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -626,12 +670,17 @@ func (x *ListTurnsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// TurnEntry is a user turn as it appears in a list.
 type TurnEntry struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Turn           *UserTurn              `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
-	Reply          *Reply                 `protobuf:"bytes,2,opt,name=reply,proto3" json:"reply,omitempty"`
-	ReplyCount     int32                  `protobuf:"varint,3,opt,name=reply_count,json=replyCount,proto3" json:"reply_count,omitempty"`
-	SiblingTurnIds []string               `protobuf:"bytes,4,rep,name=sibling_turn_ids,json=siblingTurnIds,proto3" json:"sibling_turn_ids,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The user turn.
+	Turn *UserTurn `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
+	// Its live reply. If it has none, its latest.
+	Reply *Reply `protobuf:"bytes,2,opt,name=reply,proto3" json:"reply,omitempty"`
+	// The number of its replies.
+	ReplyCount int32 `protobuf:"varint,3,opt,name=reply_count,json=replyCount,proto3" json:"reply_count,omitempty"`
+	// All user turns that share its parent, itself among them, the earliest first.
+	SiblingTurnIds []string `protobuf:"bytes,4,rep,name=sibling_turn_ids,json=siblingTurnIds,proto3" json:"sibling_turn_ids,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -694,9 +743,13 @@ func (x *TurnEntry) GetSiblingTurnIds() []string {
 	return nil
 }
 
+// CancelReplyRequest is the argument of CancelReply.
 type CancelReplyRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ConversationId string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where the reply is.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// Which reply to stop.
+	//
 	// Types that are valid to be assigned to Target:
 	//
 	//	*CancelReplyRequest_ReplyId
@@ -773,10 +826,12 @@ type isCancelReplyRequest_Target interface {
 }
 
 type CancelReplyRequest_ReplyId struct {
+	// This one.
 	ReplyId string `protobuf:"bytes,2,opt,name=reply_id,json=replyId,proto3,oneof"`
 }
 
 type CancelReplyRequest_TurnId struct {
+	// The live one of this user turn. A turn that waits in line is taken out of it.
 	TurnId string `protobuf:"bytes,3,opt,name=turn_id,json=turnId,proto3,oneof"`
 }
 
@@ -784,9 +839,11 @@ func (*CancelReplyRequest_ReplyId) isCancelReplyRequest_Target() {}
 
 func (*CancelReplyRequest_TurnId) isCancelReplyRequest_Target() {}
 
+// CancelReplyResponse is the result of CancelReply.
 type CancelReplyResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reply         *Reply                 `protobuf:"bytes,1,opt,name=reply,proto3" json:"reply,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The reply in its present state; its content is left out.
+	Reply         *Reply `protobuf:"bytes,1,opt,name=reply,proto3" json:"reply,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -828,12 +885,18 @@ func (x *CancelReplyResponse) GetReply() *Reply {
 	return nil
 }
 
+// RegenerateReplyRequest is the argument of RegenerateReply.
 type RegenerateReplyRequest struct {
-	state              protoimpl.MessageState `protogen:"open.v1"`
-	ConversationId     string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	ReplyId            string                 `protobuf:"bytes,2,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
-	Options            *GenerationOptions     `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
-	ExpectedGeneration int32                  `protobuf:"varint,4,opt,name=expected_generation,json=expectedGeneration,proto3" json:"expected_generation,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where the reply is.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// The reply to replace. It has to be the live one or, where none is live, the latest attempt.
+	ReplyId string `protobuf:"bytes,2,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
+	// Options that differ from those of the turn.
+	Options *GenerationOptions `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
+	// The UserTurn.generation that the caller has seen; with 0, the generation of reply_id counts. If the turn is past it,
+	// nothing is made and the latest reply is returned.
+	ExpectedGeneration int32 `protobuf:"varint,4,opt,name=expected_generation,json=expectedGeneration,proto3" json:"expected_generation,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -896,10 +959,13 @@ func (x *RegenerateReplyRequest) GetExpectedGeneration() int32 {
 	return 0
 }
 
+// RegenerateReplyResponse is the result of RegenerateReply.
 type RegenerateReplyResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reply         *Reply                 `protobuf:"bytes,1,opt,name=reply,proto3" json:"reply,omitempty"`
-	Replayed      bool                   `protobuf:"varint,2,opt,name=replayed,proto3" json:"replayed,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The new reply; its content is left out.
+	Reply *Reply `protobuf:"bytes,1,opt,name=reply,proto3" json:"reply,omitempty"`
+	// True if an earlier call made it.
+	Replayed      bool `protobuf:"varint,2,opt,name=replayed,proto3" json:"replayed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -948,12 +1014,15 @@ func (x *RegenerateReplyResponse) GetReplayed() bool {
 	return false
 }
 
+// SelectReplyRequest is the argument of SelectReply.
 type SelectReplyRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ConversationId string                 `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	ReplyId        string                 `protobuf:"bytes,2,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where the reply is.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// The reply to make live. Only one that has been complete will do.
+	ReplyId       string `protobuf:"bytes,2,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SelectReplyRequest) Reset() {
@@ -1000,9 +1069,11 @@ func (x *SelectReplyRequest) GetReplyId() string {
 	return ""
 }
 
+// SelectReplyResponse is the result of SelectReply.
 type SelectReplyResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reply         *Reply                 `protobuf:"bytes,1,opt,name=reply,proto3" json:"reply,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The reply, now live; its content is left out.
+	Reply         *Reply `protobuf:"bytes,1,opt,name=reply,proto3" json:"reply,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

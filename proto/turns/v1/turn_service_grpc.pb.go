@@ -4,6 +4,13 @@
 // - protoc             (unknown)
 // source: turns/v1/turn_service.proto
 
+// Package turns.v1 is turnd's wire: user turns go in, replies stream out.
+//
+// TurnService is for clients, ConversationService keeps the trees that turns hang in, and OperatorService is for those
+// who run the server. Ids are UUIDs of any version, in lower case on their way out. A field marked with a rule is checked
+// before anything else happens; what breaks a rule changes nothing. Unknown fields and unknown enum values may arrive
+// with any later version, and are to be passed over.
+
 package turnsv1
 
 import (
@@ -32,14 +39,28 @@ const (
 // TurnServiceClient is the client API for TurnService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// TurnService takes user turns and sees to their replies. A turn sent more than once is answered once: every delivery
+// gets the same reply.
 type TurnServiceClient interface {
+	// Turn takes a user turn and streams its reply until a terminal event. An error status tells of a failure before the
+	// accepted event; later failures are events, and a status other than OK then only means that the stream was lost.
 	Turn(ctx context.Context, in *TurnRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[TurnResponse], error)
+	// SubmitTurn takes a user turn and answers as soon as it is stored and a reply is claimed for it.
 	SubmitTurn(ctx context.Context, in *SubmitTurnRequest, opts ...grpc.CallOption) (*SubmitTurnResponse, error)
+	// FollowReply streams one reply from any offset until a terminal event, whether it is still to begin, is being made or
+	// has ended.
 	FollowReply(ctx context.Context, in *FollowReplyRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowReplyResponse], error)
+	// GetTurn returns a user turn together with all its replies.
 	GetTurn(ctx context.Context, in *GetTurnRequest, opts ...grpc.CallOption) (*GetTurnResponse, error)
+	// ListTurns returns the turns on the way from a leaf to its root, page by page, the latest first.
 	ListTurns(ctx context.Context, in *ListTurnsRequest, opts ...grpc.CallOption) (*ListTurnsResponse, error)
+	// CancelReply stops a reply. If the reply has ended already, it stays as it is and the call succeeds.
 	CancelReply(ctx context.Context, in *CancelReplyRequest, opts ...grpc.CallOption) (*CancelReplyResponse, error)
+	// RegenerateReply makes a new generation in place of a reply. A repeat that names the same replaced reply gets the
+	// new reply of the first call.
 	RegenerateReply(ctx context.Context, in *RegenerateReplyRequest, opts ...grpc.CallOption) (*RegenerateReplyResponse, error)
+	// SelectReply makes live a different finished reply of the same user turn.
 	SelectReply(ctx context.Context, in *SelectReplyRequest, opts ...grpc.CallOption) (*SelectReplyResponse, error)
 }
 
@@ -152,14 +173,28 @@ func (c *turnServiceClient) SelectReply(ctx context.Context, in *SelectReplyRequ
 // TurnServiceServer is the server API for TurnService service.
 // All implementations must embed UnimplementedTurnServiceServer
 // for forward compatibility.
+//
+// TurnService takes user turns and sees to their replies. A turn sent more than once is answered once: every delivery
+// gets the same reply.
 type TurnServiceServer interface {
+	// Turn takes a user turn and streams its reply until a terminal event. An error status tells of a failure before the
+	// accepted event; later failures are events, and a status other than OK then only means that the stream was lost.
 	Turn(*TurnRequest, grpc.ServerStreamingServer[TurnResponse]) error
+	// SubmitTurn takes a user turn and answers as soon as it is stored and a reply is claimed for it.
 	SubmitTurn(context.Context, *SubmitTurnRequest) (*SubmitTurnResponse, error)
+	// FollowReply streams one reply from any offset until a terminal event, whether it is still to begin, is being made or
+	// has ended.
 	FollowReply(*FollowReplyRequest, grpc.ServerStreamingServer[FollowReplyResponse]) error
+	// GetTurn returns a user turn together with all its replies.
 	GetTurn(context.Context, *GetTurnRequest) (*GetTurnResponse, error)
+	// ListTurns returns the turns on the way from a leaf to its root, page by page, the latest first.
 	ListTurns(context.Context, *ListTurnsRequest) (*ListTurnsResponse, error)
+	// CancelReply stops a reply. If the reply has ended already, it stays as it is and the call succeeds.
 	CancelReply(context.Context, *CancelReplyRequest) (*CancelReplyResponse, error)
+	// RegenerateReply makes a new generation in place of a reply. A repeat that names the same replaced reply gets the
+	// new reply of the first call.
 	RegenerateReply(context.Context, *RegenerateReplyRequest) (*RegenerateReplyResponse, error)
+	// SelectReply makes live a different finished reply of the same user turn.
 	SelectReply(context.Context, *SelectReplyRequest) (*SelectReplyResponse, error)
 	mustEmbedUnimplementedTurnServiceServer()
 }
