@@ -1,0 +1,214 @@
+package turns
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Generator is the port to model providers. It makes one physical call and classifies it; what comes next after an
+// outcome is decided here, by Decide, and by nobody else.
+type Generator interface {
+	// Route finds who is asked for a model; an empty name is the default model. An unknown name is CodeUnknownModel.
+	Route(model string) (Route, error)
+	// Build makes the bytes of one request. It is pure: the same route and prompt give the same bytes on any worker.
+	Build(route Route, prompt Prompt) (Request, error)
+	// Generate sends the request once and yields what comes back. A call that succeeded ends after Finished; every
+	// failure is one *CallError and the last thing yielded. It must write exactly one request to the wire, and must
+	// release the connection on every exit, an early break included.
+	Generate(ctx context.Context, call Call) iter.Seq2[Delta, error]
+}
+
+// Route says who answers for a model.
+type Route struct {
+	// Model is the name as clients use it; Endpoint the entry of the models file; Provider the vendor, such as
+	// "anthropic"; ProviderModel the name the vendor knows.
+	Model         string
+	Endpoint      string
+	Provider      string
+	ProviderModel string
+	Limits        Limits
+	Capabilities  Capabilities
+}
+
+// Limits bound one provider call. Zero durations are no limit of that kind, which only tests use.
+type Limits struct {
+	// FirstByte bounds the wait for the response's headers, Idle the silence between events, Total the whole call.
+	FirstByte time.Duration
+	Idle      time.Duration
+	Total     time.Duration
+	// WindowTokens bounds the prompt, MaxOutputTokens the reply; 0 leaves it to the adapter.
+	WindowTokens    int
+	MaxOutputTokens int
+}
+
+// Idempotency says what an endpoint does with the key that every call carries.
+type Idempotency string
+
+// What an endpoint does with a key. No vendor documents an enforced key on a generation endpoint, so none is assumed
+// where configuration does not say it.
+const (
+	IdempotencyNone     Idempotency = "none"
+	IdempotencyAdvisory Idempotency = "advisory"
+	IdempotencyEnforced Idempotency = "enforced"
+)
+
+// Capabilities say what can be done about a call whose answer was lost.
+type Capabilities struct {
+	Idempotency  Idempotency
+	Retention    time.Duration // how long an enforced key holds
+	Resume       bool          // a stream can be continued by response id
+	Lookup       bool          // a finished response can be found by an id of ours
+	Cancel       bool          // a running response can be stopped by id
+	Fence        bool          // a second send of the same step is refused
+	UsageOnAbort bool          // usage is reported though the stream was cut
+}
+
+// Role is who speaks in a prompt.
+type Role string
+
+// The roles.
+const (
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+)
+
+// Message is one turn of a prompt.
+type Message struct {
+	Role    Role
+	Content []Block
+}
+
+// Prompt is what a model is asked: system text in its own channel, then messages from oldest to newest, the last one
+// from the user.
+type Prompt struct {
+	Options  Options
+	Messages []Message
+}
+
+// Request is a built request.
+type Request struct {
+	Route Route
+	// Body is sent as it is. It never appears in a log or error.
+	Body []byte
+	// Hash is SHA-256 of Body; BuilderVersion says which builder made it.
+	Hash           [sha256.Size]byte
+	BuilderVersion int
+}
+
+// NewRequest hashes a body that an adapter built.
+func NewRequest(route Route, body []byte, builderVersion int) Request {
+	return Request{Route: route, Body: body, Hash: sha256.Sum256(body), BuilderVersion: builderVersion}
+}
+
+// Call is one physical request.
+type Call struct {
+	ID      CallID
+	Request Request
+	// Key goes out as Idempotency-Key.
+	Key string
+}
+
+// KeyFor derives the idempotency key of a turn's generation: the same for every retry that sends the same bytes, and
+// another when the bytes differ.
+func KeyFor(turn TurnID, generation int32, hash [sha256.Size]byte) string {
+	return fmt.Sprintf("turnd-%s-g%d-%x", turn, generation, hash[:4])
+}
+
+// Delta is one thing a provider said. The set is closed: Responded, ResponseStarted, BlockStarted, BlockDelta,
+// BlockEnded, UsageReported, Finished.
+type Delta interface{ isDelta() }
+
+// Responded says that a response's headers came with a good status.
+type Responded struct {
+	HTTPStatus int
+	// RequestID is the vendor's id of the request, from a header; may be empty.
+	RequestID string
+}
+
+// ResponseStarted carries the vendor's id of the response as soon as it is known.
+type ResponseStarted struct{ ResponseID string }
+
+// BlockStarted begins the next block of content. ToolUseID and ToolName go with KindToolUse.
+type BlockStarted struct {
+	Kind      BlockKind
+	ToolUseID string
+	ToolName  string
+}
+
+// BlockDelta is more of the open block: whole runes, without NUL.
+type BlockDelta struct{ Text string }
+
+// BlockEnded ends the open block.
+type BlockEnded struct{}
+
+// UsageReported replaces what was reported before in this call.
+type UsageReported struct{ Usage Usage }
+
+// Finished is the vendor's terminal event: the reply is whole. Nothing follows it.
+type Finished struct{ StopReason StopReason }
+
+func (Responded) isDelta()       {}
+func (ResponseStarted) isDelta() {}
+func (BlockStarted) isDelta()    {}
+func (BlockDelta) isDelta()      {}
+func (BlockEnded) isDelta()      {}
+func (UsageReported) isDelta()   {}
+func (Finished) isDelta()        {}
+
+// CallClass is what became of a provider call.
+type CallClass string
+
+// The classes. A failure is classified once, on transport phase, status and error code together.
+const (
+	ClassOK                CallClass = "ok"                  // a terminal event came
+	ClassNotSent           CallClass = "not_sent"            // known not to have been sent
+	ClassTransient         CallClass = "transient"           // the provider says it failed, and trying again may help
+	ClassThrottled         CallClass = "throttled"           // wait first
+	ClassInFlightElsewhere CallClass = "in_flight_elsewhere" // the same work is running there
+	ClassAlreadyDone       CallClass = "already_done"        // the same work is done there
+	ClassAmbiguous         CallClass = "ambiguous"           // sent, and the outcome is unknown
+	ClassTerminal          CallClass = "terminal"            // trying again does not help
+	ClassCancelled         CallClass = "cancelled"           // we stopped it
+)
+
+// CallPhase is how far a call got on the wire.
+type CallPhase string
+
+// The phases, in order.
+const (
+	PhaseNone      CallPhase = "none"      // no connection
+	PhaseConnected CallPhase = "connected" // a connection, nothing written
+	PhaseWritten   CallPhase = "written"   // the request was written, in whole or in part
+	PhaseHeaders   CallPhase = "headers"   // a status came
+	PhaseBody      CallPhase = "body"      // some of the stream was read
+	PhaseDone      CallPhase = "done"      // the terminal event was read
+)
+
+// CallError is how a provider call failed.
+type CallError struct {
+	Class CallClass
+	Phase CallPhase
+	// HTTPStatus is 0 if none came.
+	HTTPStatus int
+	// Code is the vendor's own code, at most 64 bytes; never its text.
+	Code string
+	// RetryAfter is how long the vendor asked to wait, if HasRetryAfter.
+	RetryAfter    time.Duration
+	HasRetryAfter bool
+	RequestID     string
+	// Timeout says that one of our limits ended it.
+	Timeout bool
+	// Cause is for the log; it holds no content.
+	Cause error
+}
+
+// Error implements error. It names class, phase, status and the vendor's code.
+func (e *CallError) Error() string {
+	return fmt.Sprintf("provider call: class=%s phase=%s status=%d code=%q", e.Class, e.Phase, e.HTTPStatus, e.Code)
+}
+
+// Unwrap gives the cause.
+func (e *CallError) Unwrap() error { return e.Cause }

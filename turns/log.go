@@ -1,0 +1,216 @@
+package turns
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Piece is a run of a reply's log within one block: its start, some or all of its bytes, its end. A log is a sequence
+// of pieces, a checkpoint's chunk is one, and so is the stored content of a reply: everything is rebuilt from pieces.
+// In the log a start takes 1, content takes its UTF-8 bytes, an end takes 1.
+type Piece struct {
+	// Block is the index of the block, 0 for the first.
+	Block uint32 `json:"b"`
+	// Kind is the block's kind.
+	Kind BlockKind `json:"k"`
+	// Starts says that the block begins here.
+	Starts bool `json:"s,omitempty"`
+	// ToolUseID and ToolName go with Starts of a KindToolUse block.
+	ToolUseID string `json:"i,omitempty"`
+	ToolName  string `json:"n,omitempty"`
+	// Text holds the bytes, whole runes.
+	Text string `json:"t,omitempty"`
+	// Ends says that the block ends here.
+	Ends bool `json:"e,omitempty"`
+}
+
+// Len is the room the piece takes in the log.
+func (p Piece) Len() uint32 {
+	n := uint32(len(p.Text))
+	if p.Starts {
+		n++
+	}
+	if p.Ends {
+		n++
+	}
+	return n
+}
+
+// EncodePieces is the stored form of pieces, for chunks and for content.
+func EncodePieces(pieces []Piece) ([]byte, error) {
+	if pieces == nil {
+		pieces = []Piece{}
+	}
+	return json.Marshal(pieces)
+}
+
+// DecodePieces reads what EncodePieces wrote; no bytes at all are no pieces.
+func DecodePieces(data []byte) ([]Piece, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	var pieces []Piece
+	if err := json.Unmarshal(data, &pieces); err != nil {
+		return nil, fmt.Errorf("decode pieces of a log: %w", err)
+	}
+	return pieces, nil
+}
+
+// ErrBadOffset says that an offset lies inside a rune or past the end of the log.
+var ErrBadOffset = errors.New("offset is inside a rune or past the end of the log")
+
+// Log is the append-only log of one reply, addressed in bytes. Bytes once appended never change. The zero value is an
+// empty log. A Log is not safe for concurrent use; package live adds that.
+type Log struct {
+	blocks []logBlock
+	length uint32
+}
+
+type logBlock struct {
+	start    uint32 // offset of the block's start
+	kind     BlockKind
+	toolID   string
+	toolName string
+	text     []byte
+	ended    bool
+}
+
+func (b *logBlock) end() uint32 {
+	n := b.start + 1 + uint32(len(b.text))
+	if b.ended {
+		n++
+	}
+	return n
+}
+
+// LogOf builds a log from stored pieces.
+func LogOf(pieces []Piece) (*Log, error) {
+	log := new(Log)
+	for _, p := range pieces {
+		if err := log.Append(p); err != nil {
+			return nil, err
+		}
+	}
+	return log, nil
+}
+
+// Len is the offset after the last byte.
+func (l *Log) Len() uint32 { return l.length }
+
+// Append adds a piece that continues the log: a start of the next block, or more of the open one. Anything else is an
+// error and changes nothing.
+func (l *Log) Append(p Piece) error {
+	if !utf8.ValidString(p.Text) {
+		return errors.New("append to log: text is not whole runes")
+	}
+	if p.Starts {
+		if n := len(l.blocks); n > 0 && !l.blocks[n-1].ended {
+			return errors.New("append to log: a block starts while another is open")
+		}
+		if int(p.Block) != len(l.blocks) {
+			return fmt.Errorf("append to log: block %d starts after %d blocks", p.Block, len(l.blocks))
+		}
+		l.blocks = append(l.blocks, logBlock{start: l.length, kind: p.Kind, toolID: p.ToolUseID, toolName: p.ToolName})
+	}
+	n := len(l.blocks)
+	if n == 0 || int(p.Block) != n-1 || l.blocks[n-1].ended {
+		return errors.New("append to log: the block is not open")
+	}
+	b := &l.blocks[n-1]
+	b.text = append(b.text, p.Text...)
+	b.ended = p.Ends
+	l.length = b.end()
+	return nil
+}
+
+// From reads pieces from an offset on, at most about max bytes of them (0: all), cut at runes, and says where the next
+// read goes on. An offset inside a rune or past the end is ErrBadOffset.
+func (l *Log) From(offset uint32, max int) ([]Piece, uint32, error) {
+	if offset > l.length {
+		return nil, offset, ErrBadOffset
+	}
+	var pieces []Piece
+	room := max
+	if max <= 0 {
+		room = int(l.length) + 1
+	}
+	for i := l.blockAt(offset); i < len(l.blocks) && room > 0; i++ {
+		b := &l.blocks[i]
+		if offset >= b.end() {
+			continue
+		}
+		p, err := b.piece(uint32(i), offset, room)
+		if err != nil {
+			return nil, offset, err
+		}
+		pieces = append(pieces, p)
+		offset += p.Len()
+		room -= int(p.Len())
+	}
+	return pieces, offset, nil
+}
+
+// blockAt is the index of the last block that starts at or before the offset.
+func (l *Log) blockAt(offset uint32) int {
+	i := len(l.blocks) - 1
+	for i > 0 && l.blocks[i].start > offset {
+		i--
+	}
+	return max(i, 0)
+}
+
+// piece cuts the block's part from offset on, at most about room bytes.
+func (b *logBlock) piece(index, offset uint32, room int) (Piece, error) {
+	p := Piece{Block: index, Kind: b.kind}
+	if offset == b.start {
+		p.Starts, p.ToolUseID, p.ToolName = true, b.toolID, b.toolName
+		offset++
+	}
+	from := int(offset - b.start - 1)
+	if from < len(b.text) && !utf8.RuneStart(b.text[from]) {
+		return p, ErrBadOffset
+	}
+	to := len(b.text)
+	if to-from > room {
+		to = from + room
+		for to < len(b.text) && !utf8.RuneStart(b.text[to]) {
+			to++
+		}
+	}
+	p.Text = string(b.text[from:to])
+	p.Ends = b.ended && to == len(b.text)
+	return p, nil
+}
+
+// Blocks is the log as content, at most about limit bytes of it (0: all), and whether it was cut. A block that is
+// still open is included as far as it goes.
+func (l *Log) Blocks(limit int) (content []Block, cut bool) {
+	pieces, next, _ := l.From(0, limit)
+	for _, p := range pieces {
+		switch p.Kind {
+		case KindText:
+			content = append(content, Text{p.Text})
+		case KindThinking:
+			content = append(content, Thinking{Text: p.Text})
+		case KindToolUse:
+			content = append(content, ToolUse{ID: p.ToolUseID, Name: p.ToolName, InputJSON: p.Text})
+		case KindRefusal:
+			content = append(content, Refusal{Text: p.Text})
+		case KindOpaque:
+			content = append(content, Opaque{})
+		}
+	}
+	return content, next < l.length
+}
+
+// HasContent reports whether any block of the log holds something. A log of empty blocks is an empty reply.
+func (l *Log) HasContent() bool {
+	for i := range l.blocks {
+		if len(l.blocks[i].text) > 0 || l.blocks[i].kind == KindToolUse || l.blocks[i].kind == KindOpaque {
+			return true
+		}
+	}
+	return false
+}

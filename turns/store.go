@@ -1,0 +1,394 @@
+package turns
+
+import (
+	"context"
+	"time"
+)
+
+// Store is the port to a database. Its contract, which package storetest checks on every engine:
+//
+//   - Every write is one transaction. What two workers could disagree about is decided by a constraint or by a guard on
+//     a row that the same statement locks, never by a read that came before.
+//   - The methods that take slices serve many items in one statement; each item is answered by its own result, from what
+//     the statement returned. A slice holds at most one item for each conversation.
+//   - All times are the database's clock.
+//   - An engine that can't be reached is CodeStoreUnavailable. A commit that got no answer wraps ErrUnknownOutcome.
+//   - Nothing returned shares memory with the store.
+type Store interface {
+	Leases
+	Claims
+	Replies
+	Reader
+	Conversations
+}
+
+// Leases is the part of a Store that keeps workers. A worker has one row, whatever the number of its replies.
+type Leases interface {
+	// RegisterWorker adds a worker with a lease of ttl from now.
+	RegisterWorker(ctx context.Context, w Worker, ttl time.Duration) error
+	// RenewLease moves the lease's end to ttl from now. A worker that was buried, or that is unknown, gets ErrBuried: dead
+	// is for ever.
+	RenewLease(ctx context.Context, id WorkerID, ttl time.Duration) error
+	// RetireWorker buries the worker itself: the last act of a clean shutdown. Again is no error.
+	RetireWorker(ctx context.Context, id WorkerID) error
+	// BuryWorkers marks dead every worker whose lease has run out, and returns those it marked. It must come before any
+	// of their claims is touched: a worker that is not dead may still renew.
+	BuryWorkers(ctx context.Context) ([]WorkerID, error)
+	// ForgetWorkers removes dead workers whose lease ended longer than age ago and who own no reply in flight.
+	ForgetWorkers(ctx context.Context, age time.Duration) error
+	// ServerUptime is how long the database has been answering without a restart, as far as the engine can tell.
+	ServerUptime(ctx context.Context) (time.Duration, error)
+}
+
+// Worker is one running process.
+type Worker struct {
+	ID WorkerID
+	// Name is a label for people.
+	Name string
+}
+
+// Claims is the part of a Store that a delivery passes: look up, read the path, claim.
+type Claims interface {
+	// Lookup reads in one statement all that decides what a delivery is. It returns a zero Standing for a conversation
+	// that does not exist.
+	Lookup(ctx context.Context, q LookupQuery) (Standing, error)
+	// ReadPath reads rows from a row upwards to the root, newest first, at most limit rows. It returns no rows if the
+	// first row does not exist.
+	ReadPath(ctx context.Context, key ConversationKey, from RowID, limit int) ([]PathRow, error)
+	// Claim inserts replies in flight, each with its call row, its user turn if that is new, and its conversation if
+	// that is new. An item is won only if the conversation is still at ExpectVersion and not deleted, the slot is free,
+	// no reply of the conversation is in flight, and the owner is not dead; else nothing of it is written. The same item
+	// sent again after it was won is not won again.
+	Claim(ctx context.Context, claims []Claim) ([]ClaimResult, error)
+}
+
+// LookupQuery names what a delivery is about.
+type LookupQuery struct {
+	Key  ConversationKey
+	Turn TurnID
+	// Parent, if not zero, is a row whose existence is asked for.
+	Parent RowID
+	// Cursor, if not zero, is a reply to look for among the replies of Turn.
+	Cursor ReplyID
+}
+
+// Standing is how a conversation and one turn of it stand.
+type Standing struct {
+	// Exists says that the conversation does; Deleted that only its mark is left.
+	Exists  bool
+	Deleted bool
+	// Version grows with every claim and update; a claim is a compare-and-set on it. NextSeq is the first free place.
+	Version  int64
+	NextSeq  int64
+	Leaf     RowID
+	Defaults Options
+	// ParentFound answers LookupQuery.Parent.
+	ParentFound bool
+	// Running is the conversation's reply in flight, nil if there is none.
+	Running *Reply
+	// LastTurn is the user turn with the highest seq.
+	LastTurn TurnID
+	// Turn is the user turn asked for, nil if it is not stored; InputHash is of its input and CancelledGeneration the
+	// newest generation that was asked to stop.
+	Turn                *UserTurn
+	InputHash           []byte
+	CancelledGeneration int32
+	// Live is the turn's live reply and Newest its reply with the highest attempt; both without content.
+	Live   *Reply
+	Newest *Reply
+	// Cursor answers LookupQuery.Cursor: the reply, without content, if it is one of the turn's.
+	Cursor *Reply
+}
+
+// PathRow is one row of a path.
+type PathRow struct {
+	ID     RowID
+	Parent RowID
+	// User is set for a user turn, Reply (with content) for a reply.
+	User  *UserTurn
+	Reply *Reply
+}
+
+// Claim is one claim.
+type Claim struct {
+	Key          ConversationKey
+	Tenant       Tenant
+	Subject      string
+	Conversation ConversationID
+	// ExpectVersion is Standing.Version; 0 makes the conversation.
+	ExpectVersion int64
+	// NextSeq is Standing.NextSeq: the user turn's place if it is new, then the reply's.
+	NextSeq int64
+	// NewTurn is the user turn to store with its reply; nil for a further attempt of a stored one.
+	NewTurn *NewTurn
+	Turn    TurnID
+	Reply   NewReply
+	Call    NewCall
+}
+
+// NewTurn is a user turn to store.
+type NewTurn struct {
+	// Parent is resolved: the row it hangs below, zero for a root.
+	Parent    RowID
+	InputHash []byte
+	Content   []Block
+	Options   Options
+}
+
+// NewReply is a reply to insert as in flight with epoch 1.
+type NewReply struct {
+	ID         ReplyID
+	Attempt    int32
+	Generation int32
+	Owner      WorkerID
+	Route      Route
+	// Calls and Waited are the turn's and generation's budget spent up to and with call 1 of this reply.
+	Calls          int
+	Waited         time.Duration
+	RequestHash    []byte
+	BuilderVersion int
+	WindowStart    RowID
+	// Deadline is the most time for the reply from the claim on; past it any worker may end it.
+	Deadline time.Duration
+}
+
+// NewCall is a row of the ledger, written before its request is sent.
+type NewCall struct {
+	ID CallID
+	// Number is 1 for the reply's first call, growing; First says that it is the first of its turn and generation.
+	Number       int
+	First        bool
+	Key          string
+	RequestBytes int
+}
+
+// ClaimResult answers one Claim.
+type ClaimResult struct {
+	Won bool
+	// CreateTime is the claim's time, if won.
+	CreateTime time.Time
+}
+
+// Fence is the guard of every write of a reply in flight: this reply, in flight, this epoch, this owner.
+type Fence struct {
+	Key   ConversationKey
+	Reply ReplyID
+	Epoch int64
+	Owner WorkerID
+}
+
+// Replies is the part of a Store that writes replies after the claim.
+type Replies interface {
+	// PermitCalls adds call rows under the fence, each counting against its turn's budget. A permit is refused if the
+	// fence does not hold, a stop was asked for, or MaxCalls are spent.
+	PermitCalls(ctx context.Context, permits []CallPermit) ([]PermitResult, error)
+	// CloseCalls records outcomes of calls whose reply stays as it is. A row is closed once; closing a closed one
+	// changes nothing. There is no fence: a call is closed by who made it, whatever became of the reply.
+	CloseCalls(ctx context.Context, outcomes []CallOutcome) error
+	// Checkpoint appends the tails of logs under their fences and learns which replies were lost or must stop.
+	Checkpoint(ctx context.Context, checkpoints []Checkpoint) ([]CheckpointResult, error)
+	// End completes or abandons replies under their fences: content, length, usage and the last call's row in one
+	// commit; chunks are removed. Calls still open are closed with it.
+	End(ctx context.Context, endings []Ending) ([]EndResult, error)
+	// StaleReplies reads, without locks, replies in flight whose owner is dead or unknown or whose own deadline has passed.
+	StaleReplies(ctx context.Context, q StaleQuery) ([]StaleReply, error)
+	// Sweep ends a stale reply from outside. It is won only if the reply is still in flight under the epoch and owner
+	// that were read, its log still as long, and its owner still dead or its deadline passed. Open calls are closed as
+	// given. The reply's epoch stays.
+	Sweep(ctx context.Context, s Sweeping) (won bool, err error)
+}
+
+// CallPermit asks for one further call.
+type CallPermit struct {
+	Fence    Fence
+	Call     NewCall
+	Turn     TurnID
+	MaxCalls int
+	// Waited is added to the turn's waiting budget.
+	Waited time.Duration
+}
+
+// PermitResult answers one CallPermit.
+type PermitResult struct {
+	Granted bool
+	// Calls is the number of calls of the turn and generation now, if granted.
+	Calls int
+}
+
+// CallOutcome closes a row of the ledger.
+type CallOutcome struct {
+	Key        ConversationKey
+	ID         CallID
+	Class      CallClass
+	Phase      CallPhase
+	HTTPStatus int
+	RequestID  string
+	ResponseID string
+	Usage      Usage
+	// WasteCause says why its tokens were not delivered; empty if they were.
+	WasteCause string
+}
+
+// Checkpoint appends to a stored log: Pieces take it from From to To. With From = To it only asks.
+type Checkpoint struct {
+	Fence  Fence
+	From   uint32
+	To     uint32
+	Pieces []Piece
+	// ResponseID is the vendor's id of the response, if known; stored as soon as it is.
+	ResponseID string
+}
+
+// CheckpointResult answers one Checkpoint.
+type CheckpointResult struct {
+	// Held says that the fence holds and the stored log is now To long.
+	Held bool
+	// CancelRequested says that somebody asked for a stop.
+	CancelRequested bool
+}
+
+// Ending ends a reply by its owner's hand.
+type Ending struct {
+	Fence Fence
+	// Verb is VerbComplete or VerbAbandon, and Status and Reason what it leads to by the table.
+	Verb   Verb
+	Status Status
+	Reason Reason
+	// StoredLength is how long the stored log is; a checkpoint that landed meanwhile makes the ending lose.
+	StoredLength uint32
+	Content      []Piece
+	Length       uint32
+	StopReason   StopReason
+	Usage        Usage
+	ResponseID   string
+	ProviderCode string
+	RetryAfter   time.Duration
+	// Call closes the reply's last call; nil if it is closed already.
+	Call *CallOutcome
+}
+
+// EndResult answers one Ending.
+type EndResult struct {
+	// Won says that this ending was written.
+	Won bool
+	// EndTime is when, if won.
+	EndTime time.Time
+}
+
+// StaleQuery bounds StaleReplies: one conversation if Key is not nil, at most Limit replies.
+type StaleQuery struct {
+	Key   *ConversationKey
+	Limit int
+}
+
+// StaleReply is a candidate for a sweep.
+type StaleReply struct {
+	Key ConversationKey
+	// Reply has the stored log as Content.
+	Reply Reply
+	// OwnerDead and DeadlinePassed say why it is stale; CancelRequested that a stop was asked for.
+	OwnerDead       bool
+	DeadlinePassed  bool
+	CancelRequested bool
+	// OpenCalls are its ledger rows without an outcome.
+	OpenCalls []OpenCall
+}
+
+// OpenCall is a ledger row without an outcome.
+type OpenCall struct {
+	ID           CallID
+	RequestBytes int
+	// Provider and Model label the counters; First is as in NewCall.
+	Provider string
+	Model    string
+	First    bool
+}
+
+// Sweeping ends a stale reply.
+type Sweeping struct {
+	Fence   Fence
+	Verb    Verb
+	Status  Status
+	Reason  Reason
+	Content []Piece
+	Length  uint32
+	Usage   Usage
+	Calls   []CallOutcome
+}
+
+// Reader is the part of a Store that only reads.
+type Reader interface {
+	// ReadReply reads one reply; content comes from the row once it has ended, else from its chunks. A missing one is
+	// CodeNotFound.
+	ReadReply(ctx context.Context, key ConversationKey, id ReplyID) (Reply, error)
+	// ReadLogs reads, in one statement, rows and the stored logs from an offset on, which must be 0 or the end of an
+	// earlier read. A reply that is gone has a zero Reply.ID in its view.
+	ReadLogs(ctx context.Context, positions []LogPosition) ([]LogView, error)
+	// FindTurn reads the user turn that an id names: its own, or that of a reply to it. Missing is CodeNotFound.
+	FindTurn(ctx context.Context, key ConversationKey, id RowID) (UserTurn, error)
+	// RepliesTo reads all replies to a user turn with content, oldest first, at most limit.
+	RepliesTo(ctx context.Context, key ConversationKey, turn TurnID, limit int) ([]Reply, error)
+	// Entries reads what ListTurns shows of user turns: for each the live reply, or the newest, with content, the number
+	// of replies, and the siblings' ids, oldest first.
+	Entries(ctx context.Context, key ConversationKey, turns []TurnID) (map[TurnID]Entry, error)
+}
+
+// LogPosition asks for a reply's log from an offset on.
+type LogPosition struct {
+	Key   ConversationKey
+	Reply ReplyID
+	From  uint32
+}
+
+// LogView is a reply's row, without content, and its stored log from the offset asked for.
+type LogView struct {
+	Reply  Reply
+	Pieces []Piece
+}
+
+// Entry is what is shown of a user turn in a list.
+type Entry struct {
+	Reply      *Reply
+	ReplyCount int
+	Siblings   []TurnID
+}
+
+// Conversations is the part of a Store that keeps conversations as such.
+type Conversations interface {
+	// CreateConversation makes one; created is false if the key is taken, and c is then what is stored.
+	CreateConversation(ctx context.Context, c Conversation) (stored Conversation, created bool, err error)
+	// ReadConversation reads one; missing is CodeNotFound, a deleted one has Deleted set.
+	ReadConversation(ctx context.Context, key ConversationKey) (Conversation, error)
+	// ListConversations reads a tenant's conversations that are not deleted, last used first.
+	ListConversations(ctx context.Context, q ConversationQuery) ([]Conversation, error)
+	// UpdateConversation replaces title, defaults and labels if the version is still the expected one; updated is false
+	// if it is not.
+	UpdateConversation(ctx context.Context, c Conversation, expectVersion int64) (updated bool, err error)
+}
+
+// Conversation is a tree of turns.
+type Conversation struct {
+	Key        ConversationKey
+	ID         ConversationID
+	Tenant     Tenant
+	Subject    string
+	Title      string
+	Defaults   Options
+	Labels     map[string]string
+	Leaf       RowID
+	Running    ReplyID
+	Version    int64
+	Deleted    bool
+	CreateTime time.Time
+	UpdateTime time.Time
+}
+
+// ConversationQuery is one page of ListConversations: those last used before BeforeTime, or at it with a smaller key.
+type ConversationQuery struct {
+	Tenant     Tenant
+	Subject    string
+	Labels     map[string]string
+	BeforeTime time.Time
+	BeforeKey  ConversationKey
+	Limit      int
+}
