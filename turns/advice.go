@@ -1,0 +1,44 @@
+package turns
+
+import "time"
+
+// Advice is what a client may do about a failure.
+type Advice string
+
+// The advices.
+const (
+	AdviceNone        Advice = ""
+	AdviceSameIDNow   Advice = "SAME_ID_NOW"
+	AdviceSameIDAfter Advice = "SAME_ID_AFTER_WAIT"
+	AdviceNewID       Advice = "NEW_ID"
+	AdviceRegenerate  Advice = "REGENERATE"
+	AdviceDoNotRetry  Advice = "DO_NOT_RETRY"
+)
+
+// heldPoll is how long a client waits before it asks again about a held reply.
+const heldPoll = 30 * time.Second
+
+// AdviceFor says what a client may do about a reply as it stands, and how long to wait first. maxCalls is the budget of
+// calls of a turn and generation: once it is spent, only a regenerate makes another attempt.
+func AdviceFor(r Reply, maxCalls int) (Advice, time.Duration) {
+	switch r.Status {
+	case StatusHeld:
+		return AdviceSameIDAfter, heldPoll
+	case StatusAbandoned:
+	default:
+		return AdviceNone, 0
+	}
+	switch {
+	case r.Reason == ReasonSuperseded || r.Reason == ReasonDeleted:
+		return AdviceDoNotRetry, 0
+	case !r.Reason.Curable():
+		return AdviceRegenerate, 0
+	case r.Calls >= maxCalls:
+		return AdviceRegenerate, 0
+	case r.RetryAfter > 0:
+		return AdviceSameIDAfter, r.RetryAfter
+	case r.Reason == ReasonProviderError:
+		return AdviceSameIDAfter, time.Second
+	}
+	return AdviceSameIDNow, 0
+}

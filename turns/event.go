@@ -1,0 +1,58 @@
+package turns
+
+// Event is one step of a reply as a follower sees it. The set is closed: Started, Grew, Restarted, Ended, Heartbeat.
+// Every stream of events ends with Ended or with an error, and an error means that the stream was lost: follow again
+// from the offset reached.
+type Event interface{ isEvent() }
+
+// Started names the reply that is followed from here on. It holds no content.
+type Started struct{ Reply Reply }
+
+// Grew is a piece of the log, from Offset to Next. Pieces may be merged or split anywhere between runes; only offsets
+// count.
+type Grew struct {
+	Offset uint32
+	Next   uint32
+	Piece  Piece
+}
+
+// Restarted says that Reply takes the place of Previous: what was shown of it is to be dropped.
+type Restarted struct {
+	Reply    ReplyID
+	Previous Reply
+}
+
+// Ended is the terminal event. The reply's status says which: complete, abandoned or held. It holds no content.
+type Ended struct{ Reply Reply }
+
+// Heartbeat says that nothing was new for a while. It takes no room in the log.
+type Heartbeat struct{}
+
+func (Started) isEvent()   {}
+func (Grew) isEvent()      {}
+func (Restarted) isEvent() {}
+func (Ended) isEvent()     {}
+func (Heartbeat) isEvent() {}
+
+// Logs is the port to the live logs of replies that this worker runs.
+type Logs interface {
+	// Open makes the live log of a reply that was just claimed. The caller must end it by End or Move.
+	Open(key ConversationKey, reply Reply) LiveLog
+}
+
+// LiveLog is the log of a running reply in memory, with its followers. A slow follower never holds up the writer: it
+// reads at its own pace and gets bigger pieces. It is safe for concurrent use, with one writer.
+type LiveLog interface {
+	// Append adds a piece and wakes the followers.
+	Append(p Piece) error
+	// Tail is the log from an offset on, and its length.
+	Tail(from uint32) (pieces []Piece, length uint32)
+	// HasContent is as of Log.
+	HasContent() bool
+	// End tells the followers how the reply ended. It must come after the commit that ended it.
+	End(reply Reply)
+	// Stall lets go of the followers without an end, since the commit can't be had for now: they follow again.
+	Stall(err error)
+	// Move says that the reply is no longer run here; followers go on from the store.
+	Move()
+}
