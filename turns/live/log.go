@@ -1,0 +1,123 @@
+package live
+
+import (
+	"sync"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// Log is a reply's log with its followers: the owner's, or a mirror of it. It implements turns.LiveLog.
+type Log struct {
+	key turns.ConversationKey
+	hub *Hub
+	// owned says that this worker runs the reply, so that nothing can lie past the log's end.
+	owned bool
+
+	mu      sync.Mutex
+	reply   turns.Reply
+	log     turns.Log
+	state   logState
+	err     error
+	changed chan struct{}
+}
+
+type logState int
+
+const (
+	stateOpen    logState = iota
+	stateEnded            // reply says how
+	stateMoved            // followers resolve the reply again
+	stateStalled          // followers end with err
+)
+
+func newLog(hub *Hub, key turns.ConversationKey, reply turns.Reply, owned bool) *Log {
+	reply.Content = nil
+	return &Log{key: key, hub: hub, owned: owned, reply: reply, changed: make(chan struct{})}
+}
+
+// wake lets everybody who waits look again. The caller holds mu.
+func (l *Log) wake() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// Append implements turns.LiveLog.
+func (l *Log) Append(p turns.Piece) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.log.Append(p); err != nil {
+		return err
+	}
+	l.wake()
+	return nil
+}
+
+// Tail implements turns.LiveLog.
+func (l *Log) Tail(from uint32) ([]turns.Piece, uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	pieces, _, err := l.log.From(from, 0)
+	if err != nil {
+		return nil, l.log.Len()
+	}
+	return pieces, l.log.Len()
+}
+
+// HasContent implements turns.LiveLog.
+func (l *Log) HasContent() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.log.HasContent()
+}
+
+// End implements turns.LiveLog.
+func (l *Log) End(reply turns.Reply) {
+	reply.Content = nil
+	l.hub.forget(l)
+	l.set(func() { l.state, l.reply = stateEnded, reply })
+}
+
+// Move implements turns.LiveLog.
+func (l *Log) Move() {
+	l.hub.forget(l)
+	l.set(func() { l.state = stateMoved })
+}
+
+// Stall implements turns.LiveLog. Only those who follow now are let go; who follows after it waits with the log.
+func (l *Log) Stall(err error) {
+	l.set(func() { l.state, l.err = stateStalled, err })
+}
+
+func (l *Log) set(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+	l.wake()
+}
+
+// view is what a follower finds at an offset.
+type view struct {
+	pieces  []turns.Piece
+	next    uint32
+	reply   turns.Reply
+	state   logState
+	err     error
+	changed <-chan struct{}
+}
+
+// read finds what there is at an offset, at most about max bytes. An offset past the end of a log that is fed from
+// elsewhere may be right: its follower waits.
+func (l *Log) read(offset uint32, max int) (view, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := view{next: offset, reply: l.reply, state: l.state, err: l.err, changed: l.changed}
+	if offset > l.log.Len() {
+		if l.owned && l.state == stateOpen {
+			return v, turns.ErrBadOffset
+		}
+		return v, nil
+	}
+	var err error
+	v.pieces, v.next, err = l.log.From(offset, max)
+	return v, err
+}
