@@ -1,0 +1,97 @@
+package archtest
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// arrow says what packages may import. The first arrow whose From matches a package holds for it.
+//
+// Patterns name a package ("./turns"), or with "/..." a package and all below it.
+type arrow struct {
+	From string
+	To   []string // packages of ours
+	Only []string // all that may be imported besides ours and the standard library; nil leaves it open
+	Why  string
+}
+
+// adapterTo is what an adapter of a provider may see: the domain, the router's words, and help with the wire.
+var adapterTo = []string{"./turns", "./llm", "./llm/sse", "./llm/wire"}
+
+// arrows is the map of the house.
+var arrows = []arrow{
+	{From: "./proto/...", Why: "the wire is made from .proto files and knows nothing of the house"},
+	{From: "./migrations/...", Why: "released migrations must not change when code does"},
+	{
+		From: "./turns",
+		Only: []string{
+			"github.com/google/uuid", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute",
+			"go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
+		},
+		Why: "the domain owns its ports and knows no database, no wire and no vendor",
+	},
+	{From: "./turns/storetest/...", To: []string{"./turns/...", "./internal/..."}, Why: "the suite knows stores by their port"},
+	{From: "./turns/live/...", To: []string{"./turns", "./turns/live/..."}, Why: "the live log serves the domain alone"},
+	{From: "./turns/postgres/...", To: []string{"./turns", "./turns/postgres/..."}, Why: "a store knows the domain alone, not its sister, the server or a model"},
+	{From: "./turns/sqlite/...", To: []string{"./turns", "./turns/sqlite/..."}, Why: "a store knows the domain alone, not its sister, the server or a model"},
+	{From: "./llm/scripted/...", Why: "the scripted provider declares the wire a second time, so that a mistake in ours shows"},
+	{From: "./llm/llmtest/...", To: []string{"./turns", "./llm/...", "./internal/..."}, Why: "the suite knows generators by their port"},
+	{From: "./llm/anthropic/...", To: append([]string{"./llm/anthropic/..."}, adapterTo...), Why: "an adapter knows neither another adapter nor the scripted provider"},
+	{From: "./llm/openai/...", To: append([]string{"./llm/openai/..."}, adapterTo...), Why: "an adapter knows neither another adapter nor the scripted provider"},
+	{From: "./llm/...", To: []string{"./turns", "./llm/sse", "./llm/wire"}, Why: "the router gets its adapters from the command and does not name them"},
+	{From: "./server/servertest/...", To: []string{"./..."}, Why: "a whole server is put together here"},
+	{From: "./server/...", To: []string{"./turns", "./turns/live/...", "./proto/...", "./server/..."}, Why: "the server talks to the domain, and never to a store or a model"},
+	{From: "./client/...", To: []string{"./proto/...", "./client/..."}, Why: "a client knows the wire alone, as one in another language does"},
+	{From: "./internal/telemetry/...", To: []string{"./turns"}, Why: "telemetry wraps the domain's ports"},
+	{From: "./internal/pgtest/...", To: []string{"./migrations/..."}, Why: "a throw-away Postgres knows nothing of what is stored in it"},
+	{From: "./internal/archtest/...", Why: "the rules are not part of what they rule"},
+	{From: "./internal/tools/...", To: []string{"./internal/tools/..."}, Why: "tools work on files, not on the house"},
+	{From: "./bench/...", To: []string{"./..."}, Why: "checks may look at everything"},
+	{From: "./cmd/...", To: []string{"./..."}, Why: "commands put the house together"},
+}
+
+// arrowOf finds the arrow that holds for a package.
+func arrowOf(pkg string) (arrow, bool) {
+	for _, a := range arrows {
+		if matches(a.From, pkg) {
+			return a, true
+		}
+	}
+	return arrow{}, false
+}
+
+// forbids tells whether the arrow rules out an import.
+func (a arrow) forbids(imported string) bool {
+	if isOurs(imported) {
+		return !matchesAny(a.To, imported)
+	}
+	return a.Only != nil && !isStandard(imported) && !slices.Contains(a.Only, imported)
+}
+
+func matchesAny(patterns []string, pkg string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, pkg) })
+}
+
+func matches(pattern, pkg string) bool {
+	base, below := strings.CutSuffix(pattern, "/...")
+	return pkg == base || below && strings.HasPrefix(pkg, base+"/")
+}
+
+func isOurs(pkg string) bool { return pkg == "." || strings.HasPrefix(pkg, "./") }
+
+// isStandard tells packages of the standard library by the lack of a dot in their first element.
+func isStandard(pkg string) bool {
+	first, _, _ := strings.Cut(pkg, "/")
+	return !isOurs(pkg) && !strings.Contains(first, ".")
+}
+
+// isSupport tells packages that exist for tests and checks: their name ends in test, or they lie in bench.
+func isSupport(pkg string) bool {
+	if matches("./bench/...", pkg) {
+		return true
+	}
+	return slices.ContainsFunc(strings.Split(pkg, "/"), func(element string) bool {
+		return strings.HasSuffix(path.Base(element), "test")
+	})
+}
