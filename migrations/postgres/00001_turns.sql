@@ -1,0 +1,181 @@
+-- Every table but workers leads with the conversation, so that a distributed Postgres can shard by it and no key has to
+-- reach beyond one shard. A conversation_key holds the tenant, so another tenant's id misses by construction.
+
+-- +goose Up
+
+CREATE TABLE conversations (
+    conversation_key uuid        NOT NULL PRIMARY KEY,
+    tenant           text        NOT NULL,
+    subject          text        NOT NULL DEFAULT '',
+    conversation_id  uuid        NOT NULL,
+    title            text        NOT NULL DEFAULT '',
+    defaults         text        NOT NULL DEFAULT '',
+    labels           jsonb       NOT NULL DEFAULT '{}',
+    next_seq         bigint      NOT NULL DEFAULT 1,
+    version          bigint      NOT NULL DEFAULT 1,
+    leaf_id          uuid,
+    last_turn_id     uuid,
+    deleted_at       timestamptz,
+    create_time      timestamptz NOT NULL,
+    update_time      timestamptz NOT NULL,
+    CONSTRAINT conversations_counters CHECK (next_seq >= 1 AND version >= 1)
+);
+
+CREATE INDEX conversations_last_used ON conversations (tenant, subject, update_time DESC, conversation_key DESC)
+    WHERE deleted_at IS NULL;
+
+-- User turns and replies are rows of one table, since a parent may be either. A reply hangs below its user turn.
+-- A checkpoint rewrites log_len, which is in no index; the fill factor leaves room for the new version on the same page.
+CREATE TABLE turns (
+    conversation_key     uuid        NOT NULL,
+    id                   uuid        NOT NULL,
+    role                 text        NOT NULL,
+    parent_id            uuid,
+    seq                  bigint      NOT NULL,
+    content              text        NOT NULL DEFAULT '',
+    options              text        NOT NULL DEFAULT '',
+    input_hash           bytea,
+    generation           integer     NOT NULL DEFAULT 1,
+    cancelled_generation integer     NOT NULL DEFAULT 0,
+    slot_version         bigint      NOT NULL DEFAULT 0,
+    responds_to          uuid,
+    status               text,
+    reason               text        NOT NULL DEFAULT '',
+    attempt              integer     NOT NULL DEFAULT 0,
+    epoch                bigint      NOT NULL DEFAULT 0,
+    owner                uuid,
+    endpoint             text        NOT NULL DEFAULT '',
+    provider             text        NOT NULL DEFAULT '',
+    model                text        NOT NULL DEFAULT '',
+    provider_model       text        NOT NULL DEFAULT '',
+    request_hash         bytea,
+    builder_version      integer     NOT NULL DEFAULT 0,
+    window_start         uuid,
+    calls                integer     NOT NULL DEFAULT 0,
+    waited_us            bigint      NOT NULL DEFAULT 0,
+    log_len              bigint      NOT NULL DEFAULT 0,
+    stop_reason          text        NOT NULL DEFAULT '',
+    input_tokens         bigint      NOT NULL DEFAULT 0,
+    cache_read_tokens    bigint      NOT NULL DEFAULT 0,
+    cache_write_tokens   bigint      NOT NULL DEFAULT 0,
+    output_tokens        bigint      NOT NULL DEFAULT 0,
+    reasoning_tokens     bigint      NOT NULL DEFAULT 0,
+    token_source         text        NOT NULL DEFAULT '',
+    wasted_tokens        bigint      NOT NULL DEFAULT 0,
+    cost_micros          bigint      NOT NULL DEFAULT 0,
+    provider_calls       integer     NOT NULL DEFAULT 0,
+    provider_response_id text        NOT NULL DEFAULT '',
+    provider_code        text        NOT NULL DEFAULT '',
+    retry_after_us       bigint      NOT NULL DEFAULT 0,
+    cancel_requested     boolean     NOT NULL DEFAULT false,
+    replaced_by          uuid,
+    submitted_at         timestamptz,
+    settled_at           timestamptz,
+    deadline_at          timestamptz,
+    create_time          timestamptz NOT NULL,
+    end_time             timestamptz,
+    PRIMARY KEY (conversation_key, id),
+    CONSTRAINT turns_seq UNIQUE (conversation_key, seq),
+    CONSTRAINT turns_attempt UNIQUE (conversation_key, responds_to, attempt),
+    -- Checked at commit, since one statement inserts a reply before the user turn that it answers.
+    CONSTRAINT turns_parent FOREIGN KEY (conversation_key, parent_id)
+        REFERENCES turns (conversation_key, id) DEFERRABLE INITIALLY DEFERRED,
+    CONSTRAINT turns_responds_to FOREIGN KEY (conversation_key, responds_to)
+        REFERENCES turns (conversation_key, id) DEFERRABLE INITIALLY DEFERRED,
+    CONSTRAINT turns_role CHECK (role IN ('user', 'assistant')),
+    CONSTRAINT turns_user CHECK (role <> 'user' OR (responds_to IS NULL AND status IS NULL AND input_hash IS NOT NULL)),
+    CONSTRAINT turns_assistant CHECK (role <> 'assistant' OR (
+        responds_to IS NOT NULL AND status IS NOT NULL AND attempt >= 1 AND epoch >= 1 AND owner IS NOT NULL)),
+    CONSTRAINT turns_status CHECK (status IN ('in_flight', 'complete', 'held', 'abandoned')),
+    CONSTRAINT turns_reason CHECK ((status IS NOT DISTINCT FROM 'abandoned') = (reason <> '')),
+    CONSTRAINT turns_reasons CHECK (reason IN ('', 'lease_expired', 'provider_error', 'provider_refused', 'ambiguous',
+        'empty', 'cancelled', 'disconnected', 'deadline', 'shutdown', 'superseded', 'deleted', 'held_released')),
+    CONSTRAINT turns_ended CHECK ((COALESCE(status, '') IN ('complete', 'abandoned')) = (end_time IS NOT NULL)),
+    CONSTRAINT turns_log_len CHECK (log_len BETWEEN 0 AND 4294967295)
+) WITH (fillfactor = 80);
+
+-- The arbiter of every claim: a user turn has at most one reply that is not abandoned.
+CREATE UNIQUE INDEX one_live_reply_per_user_turn ON turns (conversation_key, responds_to)
+    WHERE role = 'assistant' AND status <> 'abandoned';
+
+CREATE UNIQUE INDEX one_running_reply_per_conversation ON turns (conversation_key)
+    WHERE role = 'assistant' AND status = 'in_flight';
+
+CREATE INDEX turns_below ON turns (conversation_key, parent_id);
+
+CREATE INDEX turns_running_by_owner ON turns (owner) WHERE status = 'in_flight';
+
+CREATE INDEX turns_running_by_deadline ON turns (deadline_at) WHERE status = 'in_flight';
+
+-- The log of a reply in flight, as it was checkpointed. A chunk is never rewritten; all go when the reply ends.
+CREATE TABLE reply_chunks (
+    conversation_key uuid   NOT NULL,
+    reply_id         uuid   NOT NULL,
+    start_offset     bigint NOT NULL,
+    end_offset       bigint NOT NULL,
+    pieces           text   NOT NULL,
+    PRIMARY KEY (conversation_key, reply_id, start_offset),
+    CONSTRAINT reply_chunks_grow CHECK (end_offset > start_offset)
+);
+
+-- The ledger: one row for each physical request, committed before the request is sent. No foreign key to turns, so that
+-- deleting a conversation's content can keep what it cost.
+CREATE TABLE provider_calls (
+    conversation_key     uuid        NOT NULL,
+    call_id              uuid        NOT NULL,
+    tenant               text        NOT NULL,
+    conversation_id      uuid        NOT NULL,
+    turn_id              uuid        NOT NULL,
+    generation           integer     NOT NULL,
+    reply_id             uuid        NOT NULL,
+    epoch                bigint      NOT NULL,
+    number               integer     NOT NULL,
+    first                boolean     NOT NULL,
+    endpoint             text        NOT NULL,
+    provider             text        NOT NULL,
+    model                text        NOT NULL,
+    class                text        NOT NULL DEFAULT '',
+    phase                text        NOT NULL DEFAULT '',
+    http_status          integer     NOT NULL DEFAULT 0,
+    idempotency_key      text        NOT NULL,
+    request_hash         bytea,
+    request_bytes        bigint      NOT NULL,
+    provider_request_id  text        NOT NULL DEFAULT '',
+    provider_response_id text        NOT NULL DEFAULT '',
+    input_tokens         bigint      NOT NULL DEFAULT 0,
+    cache_read_tokens    bigint      NOT NULL DEFAULT 0,
+    cache_write_tokens   bigint      NOT NULL DEFAULT 0,
+    output_tokens        bigint      NOT NULL DEFAULT 0,
+    reasoning_tokens     bigint      NOT NULL DEFAULT 0,
+    token_source         text        NOT NULL DEFAULT '',
+    waste_cause          text        NOT NULL DEFAULT '',
+    wasted_tokens        bigint      NOT NULL DEFAULT 0,
+    cost_micros          bigint      NOT NULL DEFAULT 0,
+    create_time          timestamptz NOT NULL,
+    end_time             timestamptz,
+    PRIMARY KEY (conversation_key, call_id),
+    CONSTRAINT provider_calls_closed CHECK ((class <> '') = (end_time IS NOT NULL))
+) WITH (fillfactor = 80);
+
+CREATE INDEX provider_calls_of_reply ON provider_calls (conversation_key, reply_id);
+
+-- One row for each life of a process. The second unique key makes burying an update of a key: a claim holds
+-- FOR KEY SHARE on its owner's row, which stops a burial until the claim is committed and lets renewals through.
+CREATE TABLE workers (
+    worker_id   uuid        NOT NULL PRIMARY KEY,
+    name        text        NOT NULL DEFAULT '',
+    lease_until timestamptz NOT NULL,
+    beat        bigint      NOT NULL DEFAULT 0,
+    dead        boolean     NOT NULL DEFAULT false,
+    draining    boolean     NOT NULL DEFAULT false,
+    start_time  timestamptz NOT NULL,
+    CONSTRAINT workers_dead UNIQUE (worker_id, dead)
+) WITH (fillfactor = 50);
+
+-- +goose Down
+
+DROP TABLE workers;
+DROP TABLE provider_calls;
+DROP TABLE reply_chunks;
+DROP TABLE turns;
+DROP TABLE conversations;

@@ -1,0 +1,180 @@
+-- The same tables and columns as on Postgres, in this engine's types: a uuid is a BLOB of 16 bytes, a time an INTEGER of
+-- microseconds since 1970 in UTC, a boolean 0 or 1, JSON is TEXT.
+
+-- +goose Up
+
+CREATE TABLE conversations (
+    conversation_key BLOB    NOT NULL PRIMARY KEY,
+    tenant           TEXT    NOT NULL,
+    subject          TEXT    NOT NULL DEFAULT '',
+    conversation_id  BLOB    NOT NULL,
+    title            TEXT    NOT NULL DEFAULT '',
+    defaults         TEXT    NOT NULL DEFAULT '',
+    labels           TEXT    NOT NULL DEFAULT '{}',
+    next_seq         INTEGER NOT NULL DEFAULT 1,
+    version          INTEGER NOT NULL DEFAULT 1,
+    leaf_id          BLOB,
+    last_turn_id     BLOB,
+    deleted_at       INTEGER,
+    create_time      INTEGER NOT NULL,
+    update_time      INTEGER NOT NULL,
+    CONSTRAINT conversations_counters CHECK (next_seq >= 1 AND version >= 1)
+) STRICT;
+
+CREATE INDEX conversations_last_used ON conversations (tenant, subject, update_time DESC, conversation_key DESC)
+    WHERE deleted_at IS NULL;
+
+-- User turns and replies are rows of one table, since a parent may be either. A reply hangs below its user turn.
+-- A checkpoint rewrites log_len, which is in no index.
+CREATE TABLE turns (
+    conversation_key     BLOB    NOT NULL,
+    id                   BLOB    NOT NULL,
+    role                 TEXT    NOT NULL,
+    parent_id            BLOB,
+    seq                  INTEGER NOT NULL,
+    content              TEXT    NOT NULL DEFAULT '',
+    options              TEXT    NOT NULL DEFAULT '',
+    input_hash           BLOB,
+    generation           INTEGER NOT NULL DEFAULT 1,
+    cancelled_generation INTEGER NOT NULL DEFAULT 0,
+    slot_version         INTEGER NOT NULL DEFAULT 0,
+    responds_to          BLOB,
+    status               TEXT,
+    reason               TEXT    NOT NULL DEFAULT '',
+    attempt              INTEGER NOT NULL DEFAULT 0,
+    epoch                INTEGER NOT NULL DEFAULT 0,
+    owner                BLOB,
+    endpoint             TEXT    NOT NULL DEFAULT '',
+    provider             TEXT    NOT NULL DEFAULT '',
+    model                TEXT    NOT NULL DEFAULT '',
+    provider_model       TEXT    NOT NULL DEFAULT '',
+    request_hash         BLOB,
+    builder_version      INTEGER NOT NULL DEFAULT 0,
+    window_start         BLOB,
+    calls                INTEGER NOT NULL DEFAULT 0,
+    waited_us            INTEGER NOT NULL DEFAULT 0,
+    log_len              INTEGER NOT NULL DEFAULT 0,
+    stop_reason          TEXT    NOT NULL DEFAULT '',
+    input_tokens         INTEGER NOT NULL DEFAULT 0,
+    cache_read_tokens    INTEGER NOT NULL DEFAULT 0,
+    cache_write_tokens   INTEGER NOT NULL DEFAULT 0,
+    output_tokens        INTEGER NOT NULL DEFAULT 0,
+    reasoning_tokens     INTEGER NOT NULL DEFAULT 0,
+    token_source         TEXT    NOT NULL DEFAULT '',
+    wasted_tokens        INTEGER NOT NULL DEFAULT 0,
+    cost_micros          INTEGER NOT NULL DEFAULT 0,
+    provider_calls       INTEGER NOT NULL DEFAULT 0,
+    provider_response_id TEXT    NOT NULL DEFAULT '',
+    provider_code        TEXT    NOT NULL DEFAULT '',
+    retry_after_us       INTEGER NOT NULL DEFAULT 0,
+    cancel_requested     INTEGER NOT NULL DEFAULT 0,
+    replaced_by          BLOB,
+    submitted_at         INTEGER,
+    settled_at           INTEGER,
+    deadline_at          INTEGER,
+    create_time          INTEGER NOT NULL,
+    end_time             INTEGER,
+    PRIMARY KEY (conversation_key, id),
+    CONSTRAINT turns_seq UNIQUE (conversation_key, seq),
+    CONSTRAINT turns_attempt UNIQUE (conversation_key, responds_to, attempt),
+    -- Checked at commit, since one statement inserts a reply before the user turn that it answers.
+    CONSTRAINT turns_parent FOREIGN KEY (conversation_key, parent_id)
+        REFERENCES turns (conversation_key, id) DEFERRABLE INITIALLY DEFERRED,
+    CONSTRAINT turns_responds_to FOREIGN KEY (conversation_key, responds_to)
+        REFERENCES turns (conversation_key, id) DEFERRABLE INITIALLY DEFERRED,
+    CONSTRAINT turns_role CHECK (role IN ('user', 'assistant')),
+    CONSTRAINT turns_user CHECK (role <> 'user' OR (responds_to IS NULL AND status IS NULL AND input_hash IS NOT NULL)),
+    CONSTRAINT turns_assistant CHECK (role <> 'assistant' OR (
+        responds_to IS NOT NULL AND status IS NOT NULL AND attempt >= 1 AND epoch >= 1 AND owner IS NOT NULL)),
+    CONSTRAINT turns_status CHECK (status IN ('in_flight', 'complete', 'held', 'abandoned')),
+    CONSTRAINT turns_reason CHECK ((status IS 'abandoned') = (reason <> '')),
+    CONSTRAINT turns_reasons CHECK (reason IN ('', 'lease_expired', 'provider_error', 'provider_refused', 'ambiguous',
+        'empty', 'cancelled', 'disconnected', 'deadline', 'shutdown', 'superseded', 'deleted', 'held_released')),
+    CONSTRAINT turns_ended CHECK ((COALESCE(status, '') IN ('complete', 'abandoned')) = (end_time IS NOT NULL)),
+    CONSTRAINT turns_log_len CHECK (log_len BETWEEN 0 AND 4294967295)
+) STRICT;
+
+-- The arbiter of every claim: a user turn has at most one reply that is not abandoned.
+CREATE UNIQUE INDEX one_live_reply_per_user_turn ON turns (conversation_key, responds_to)
+    WHERE role = 'assistant' AND status <> 'abandoned';
+
+CREATE UNIQUE INDEX one_running_reply_per_conversation ON turns (conversation_key)
+    WHERE role = 'assistant' AND status = 'in_flight';
+
+CREATE INDEX turns_below ON turns (conversation_key, parent_id);
+
+CREATE INDEX turns_running_by_owner ON turns (owner) WHERE status = 'in_flight';
+
+CREATE INDEX turns_running_by_deadline ON turns (deadline_at) WHERE status = 'in_flight';
+
+-- The log of a reply in flight, as it was checkpointed. A chunk is never rewritten; all go when the reply ends.
+CREATE TABLE reply_chunks (
+    conversation_key BLOB    NOT NULL,
+    reply_id         BLOB    NOT NULL,
+    start_offset     INTEGER NOT NULL,
+    end_offset       INTEGER NOT NULL,
+    pieces           TEXT    NOT NULL,
+    PRIMARY KEY (conversation_key, reply_id, start_offset),
+    CONSTRAINT reply_chunks_grow CHECK (end_offset > start_offset)
+) STRICT;
+
+-- The ledger: one row for each physical request, committed before the request is sent. No foreign key to turns, so that
+-- deleting a conversation's content can keep what it cost.
+CREATE TABLE provider_calls (
+    conversation_key     BLOB    NOT NULL,
+    call_id              BLOB    NOT NULL,
+    tenant               TEXT    NOT NULL,
+    conversation_id      BLOB    NOT NULL,
+    turn_id              BLOB    NOT NULL,
+    generation           INTEGER NOT NULL,
+    reply_id             BLOB    NOT NULL,
+    epoch                INTEGER NOT NULL,
+    number               INTEGER NOT NULL,
+    first                INTEGER NOT NULL,
+    endpoint             TEXT    NOT NULL,
+    provider             TEXT    NOT NULL,
+    model                TEXT    NOT NULL,
+    class                TEXT    NOT NULL DEFAULT '',
+    phase                TEXT    NOT NULL DEFAULT '',
+    http_status          INTEGER NOT NULL DEFAULT 0,
+    idempotency_key      TEXT    NOT NULL,
+    request_hash         BLOB,
+    request_bytes        INTEGER NOT NULL,
+    provider_request_id  TEXT    NOT NULL DEFAULT '',
+    provider_response_id TEXT    NOT NULL DEFAULT '',
+    input_tokens         INTEGER NOT NULL DEFAULT 0,
+    cache_read_tokens    INTEGER NOT NULL DEFAULT 0,
+    cache_write_tokens   INTEGER NOT NULL DEFAULT 0,
+    output_tokens        INTEGER NOT NULL DEFAULT 0,
+    reasoning_tokens     INTEGER NOT NULL DEFAULT 0,
+    token_source         TEXT    NOT NULL DEFAULT '',
+    waste_cause          TEXT    NOT NULL DEFAULT '',
+    wasted_tokens        INTEGER NOT NULL DEFAULT 0,
+    cost_micros          INTEGER NOT NULL DEFAULT 0,
+    create_time          INTEGER NOT NULL,
+    end_time             INTEGER,
+    PRIMARY KEY (conversation_key, call_id),
+    CONSTRAINT provider_calls_closed CHECK ((class <> '') = (end_time IS NOT NULL))
+) STRICT;
+
+CREATE INDEX provider_calls_of_reply ON provider_calls (conversation_key, reply_id);
+
+-- One row for each life of a process.
+CREATE TABLE workers (
+    worker_id   BLOB    NOT NULL PRIMARY KEY,
+    name        TEXT    NOT NULL DEFAULT '',
+    lease_until INTEGER NOT NULL,
+    beat        INTEGER NOT NULL DEFAULT 0,
+    dead        INTEGER NOT NULL DEFAULT 0,
+    draining    INTEGER NOT NULL DEFAULT 0,
+    start_time  INTEGER NOT NULL,
+    CONSTRAINT workers_dead UNIQUE (worker_id, dead)
+) STRICT;
+
+-- +goose Down
+
+DROP TABLE workers;
+DROP TABLE provider_calls;
+DROP TABLE reply_chunks;
+DROP TABLE turns;
+DROP TABLE conversations;
