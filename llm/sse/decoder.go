@@ -1,0 +1,234 @@
+package sse
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+)
+
+// DefaultMaxEvent bounds an event where the caller names no bound: sealed reasoning and search results are events of
+// some hundred kilobytes.
+const DefaultMaxEvent = 4 << 20
+
+const (
+	firstBuffer = 4 << 10
+	knownNames  = 64
+	knownName   = 64 // bytes
+	maxRetry    = 24 * time.Hour
+)
+
+// Event is one event of a stream.
+type Event struct {
+	// Name is the event's type; empty where the stream names none.
+	Name string
+	// ID is the last id the stream has given, of this event or of one before.
+	ID string
+	// Data holds the data lines joined by LF. It is valid until the next call of Next.
+	Data []byte
+	// Retry is the reconnection time this event asks for; zero if none.
+	Retry time.Duration
+}
+
+// TooLargeError says that an event, or a single line, was larger than the bound.
+type TooLargeError struct{ Limit int }
+
+// Error implements error.
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("sse: event larger than %d bytes", e.Limit)
+}
+
+// Decoder reads events from a stream. It is not safe for concurrent use.
+type Decoder struct {
+	r     io.Reader
+	limit int
+	err   error
+
+	buf        []byte // bytes read; from start on they are not yet taken
+	start, end int
+	scanned    int // bytes after start known to hold no line end
+	skipLF     bool
+	begun      bool // the first line was seen, so no byte order mark is expected any more
+
+	names   map[string]string
+	name    string
+	id      string
+	data    []byte
+	hasData bool
+	open    bool // a field of an event that is not given out yet was seen
+	retry   time.Duration
+}
+
+// NewDecoder reads from r. No event may take more than limit bytes; 0 means DefaultMaxEvent.
+func NewDecoder(r io.Reader, limit int) *Decoder {
+	if limit <= 0 {
+		limit = DefaultMaxEvent
+	}
+	return &Decoder{r: r, limit: limit, buf: make([]byte, min(firstBuffer, limit+1)), names: make(map[string]string)}
+}
+
+// Next is the next event that has data. At the end of the stream it is io.EOF between events and io.ErrUnexpectedEOF
+// inside one; any other error is a TooLargeError or the reader's own. An error is final.
+func (d *Decoder) Next() (Event, error) {
+	if d.err != nil {
+		return Event{}, d.err
+	}
+	d.data, d.hasData, d.name, d.retry = d.data[:0], false, "", 0
+	for {
+		line, err := d.line()
+		if err != nil {
+			d.err = err
+			return Event{}, err
+		}
+		if len(line) > 0 {
+			if err := d.field(line); err != nil {
+				d.err = err
+				return Event{}, err
+			}
+			continue
+		}
+		d.open = false
+		if d.hasData {
+			return Event{Name: d.name, ID: d.id, Data: d.data, Retry: d.retry}, nil
+		}
+		d.name, d.retry = "", 0
+	}
+}
+
+// line takes the next line without its end. The result is valid until the next call.
+func (d *Decoder) line() ([]byte, error) {
+	for {
+		if d.skipLF && d.start < d.end {
+			d.skipLF = false
+			if d.buf[d.start] == '\n' {
+				d.start++
+			}
+		}
+		pending := d.buf[d.start:d.end]
+		if i := lineEnd(pending[d.scanned:]); i >= 0 {
+			return d.take(pending, d.scanned+i), nil
+		}
+		d.scanned = len(pending)
+		if d.scanned > d.limit {
+			return nil, &TooLargeError{d.limit}
+		}
+		if err := d.fill(); err != nil {
+			return nil, d.ending(err)
+		}
+	}
+}
+
+func lineEnd(b []byte) int {
+	lf := bytes.IndexByte(b, '\n')
+	if lf >= 0 {
+		b = b[:lf]
+	}
+	if cr := bytes.IndexByte(b, '\r'); cr >= 0 {
+		return cr
+	}
+	return lf
+}
+
+func (d *Decoder) take(pending []byte, n int) []byte {
+	line := pending[:n]
+	d.skipLF = pending[n] == '\r'
+	d.start += n + 1
+	d.scanned = 0
+	if !d.begun {
+		d.begun = true
+		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+	}
+	return line
+}
+
+// fill reads at least one byte more.
+func (d *Decoder) fill() error {
+	if d.start > 0 {
+		d.end = copy(d.buf, d.buf[d.start:d.end])
+		d.start = 0
+	}
+	if d.end == len(d.buf) {
+		grown := make([]byte, min(2*len(d.buf), d.limit+1))
+		copy(grown, d.buf)
+		d.buf = grown
+	}
+	for range 100 {
+		n, err := d.r.Read(d.buf[d.end:])
+		d.end += n
+		if n > 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return io.ErrNoProgress
+}
+
+// ending turns the reader's end into the stream's.
+func (d *Decoder) ending(err error) error {
+	if err == io.EOF && (d.open || d.end > d.start) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func (d *Decoder) field(line []byte) error {
+	key, value, _ := bytes.Cut(line, []byte(":"))
+	if len(key) == 0 {
+		return nil // a comment
+	}
+	d.open = true
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(key) {
+	case "data":
+		return d.addData(value)
+	case "event":
+		d.name = d.intern(value)
+	case "id":
+		if bytes.IndexByte(value, 0) < 0 && string(value) != d.id {
+			d.id = string(value)
+		}
+	case "retry":
+		d.setRetry(value)
+	}
+	return nil
+}
+
+func (d *Decoder) addData(value []byte) error {
+	if len(d.data)+len(value)+1 > d.limit {
+		return &TooLargeError{d.limit}
+	}
+	if d.hasData {
+		d.data = append(d.data, '\n')
+	}
+	d.data = append(d.data, value...)
+	d.hasData = true
+	return nil
+}
+
+// intern keeps the few names a stream repeats, so that an event's name costs no allocation.
+func (d *Decoder) intern(name []byte) string {
+	if known, ok := d.names[string(name)]; ok {
+		return known
+	}
+	s := string(name)
+	if len(d.names) < knownNames && len(s) <= knownName {
+		d.names[s] = s
+	}
+	return s
+}
+
+func (d *Decoder) setRetry(value []byte) {
+	for _, c := range value {
+		if c < '0' || c > '9' {
+			return
+		}
+	}
+	ms, err := strconv.ParseInt(string(value), 10, 64)
+	if err != nil {
+		return
+	}
+	d.retry = min(time.Duration(min(ms, int64(maxRetry/time.Millisecond)))*time.Millisecond, maxRetry)
+}
