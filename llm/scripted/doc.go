@@ -1,0 +1,44 @@
+// Package scripted is a model provider that does what a script says. It speaks the HTTP of Anthropic Messages
+// (POST /v1/messages) and of OpenAI Chat Completions (POST /v1/chat/completions), streamed or not, and it plays faults at
+// exact points of a reply: a status, a reset, a clean end without the terminal event, silence, a gate that somebody opens.
+// It is the other side of the wire in tests, and the model of the keyless demo. No model runs here and nothing of a
+// request is echoed.
+//
+// It is also a book-keeper. What a client believes about a call can be compared with what really happened:
+//
+//   - connections are counted by the accept loop, leaving out those that only ever carried control requests;
+//   - a request is a body that was read on a generating path, whatever became of it;
+//   - a generation is a reply that began to be produced;
+//   - input tokens are the white-space separated words of all text in the request;
+//   - output tokens are the deltas produced, also those produced after the client had gone.
+//
+// # How a reply runs
+//
+// A reply is produced by a goroutine of its own into a log, and the HTTP exchange reads that log. So a client that leaves
+// does not end the generation, unless the plan says on_client_gone: stop. The points of a reply, in order, are accept,
+// request_read, before_headers, after_headers, delta:N, before_terminal and after_terminal. The generation begins between
+// request_read and before_headers: the same reset costs nothing at the first and a whole reply at the second.
+// delta:0 lies after the opening event and before the first delta; before_terminal lies directly before message_stop
+// or [DONE].
+//
+// What surprises:
+//
+//   - status, reset, close, silence, garbage, endless, comment, repeat_terminal and keep_open concern the connection; the
+//     generation goes on. Only error_event ends it. A wait holds both.
+//   - arrival at a gate is announced when everything before it was written to the socket.
+//   - a call ends when its connection and its generation are both over, so a finished call has final numbers.
+//   - running counts generations, not connections: it is 0 before a client can have read the terminal event.
+//   - endless is a line that never ends. It carries no deltas.
+//   - accept steps are played when the first bytes of a connection arrive, since only they tell a control request, which
+//     is spared. A rule with accept steps can match on nth alone; nth and times then count connections.
+//   - in a request that is not streamed nothing is written until the body is ready, unless a step needs the headers out;
+//     an error_event is then answered as a status.
+//   - text blocks are cut into one delta a word. Thinking goes to Chat Completions as reasoning_content, as compatible
+//     servers send it, and its signature is dropped there.
+//
+// With endpoint.idempotency: enforce, a second request with the same Idempotency-Key, credential and body gets the stored
+// generation (or joins the running one) and is counted as no generation and no tokens; another body is a conflict. The
+// steps of the rule that the second request matched are its own. A generation that failed or was stopped is not replayed.
+//
+// Everything kept is bounded: the last 100,000 calls, 100,000 keys, 10,000 stored generations, request bodies of 32 MiB.
+package scripted
