@@ -1,0 +1,51 @@
+# Each target but run ends in one line: PASS name figure=value .. or FAIL name why. Each starts with a clean environment
+# (.ci/clean). Switches: SHORT=1 for less of the long ones, FUZZTIME=10s, SEED=n, PEERS_DIR=folder of peer engines.
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+VERDICT := @.ci/verdict
+
+.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed broken
+
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
+
+build: ## Build bin/turnd.
+	$(VERDICT) build .ci/build
+
+run: ## Start turnd on SQLite with the demo model; needs Go and nothing else.
+	@.ci/clean go build -o bin/turnd ./cmd/turnd
+	@exec .ci/clean bin/turnd serve --demo --ops-listen 127.0.0.1:9464
+
+test: ## Run all tests with the race detector, on SQLite and on any Postgres that is found.
+	$(VERDICT) test go run ./internal/tools/testsummary test -race ./...
+
+check: ## Check format, vet, the wire, generated files and the rules of the house.
+	$(VERDICT) check .ci/check
+
+generate: ## Generate Go from proto/.
+	$(VERDICT) generate .ci/buf generate --template proto/buf.gen.yaml
+
+check-generate: ## Check that generated files are current.
+	$(VERDICT) check-generate .ci/check-generate
+
+lint: ## Run golangci-lint; builds it the first time, which takes minutes.
+	$(VERDICT) lint .ci/lint
+
+fuzz: ## Run each fuzz target for FUZZTIME (10s).
+	$(VERDICT) fuzz .ci/fuzz
+
+deps: ## Install what is missing: node tools, a C compiler, a Postgres.
+	$(VERDICT) deps .ci/deps
+
+once: ## Show that a turn sent five times is one request, one reply, one bill.
+	$(VERDICT) once .ci/checks once
+
+twice: ## Show that two servers on one Postgres make one reply of a turn sent to both.
+	$(VERDICT) twice .ci/checks twice
+
+killed: ## Show that a turn survives kill -9 of its server, and what was wasted is on the ledger.
+	$(VERDICT) killed .ci/checks killed
+
+broken: ## Show that the tests fail when a guard is taken out.
+	$(VERDICT) broken .ci/checks broken

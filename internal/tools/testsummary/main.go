@@ -1,0 +1,58 @@
+// Testsummary runs go test and ends in one line of figures that people and scripts can read.
+//
+//	testsummary NAME ARGS...
+//
+// It runs go test with ARGS and shows the closing line of each package, the output of what failed and the reason of
+// each skip. The last line is "PASS NAME tests=.. packages=.. skipped=.. postgres=used|none seconds=.." or "FAIL NAME
+// why", and the exit status agrees with it. With CI=true a run in which no test used Postgres fails.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"time"
+)
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: testsummary NAME ARGS...")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	name, args := os.Args[1], os.Args[2:]
+	started := time.Now()
+	s := newSummary(os.Stdout)
+	err := run(ctx, s, args)
+	verdict, ok := s.verdict(err, os.Getenv("CI") == "true")
+	if !ok {
+		fmt.Printf("FAIL %s %s\n", name, verdict)
+		os.Exit(1)
+	}
+	fmt.Printf("PASS %s %s seconds=%.0f\n", name, verdict, time.Since(started).Seconds())
+}
+
+// run feeds the events of one go test to the summary.
+func run(ctx context.Context, s *summary, args []string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("start go test: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start go test: %w", err)
+	}
+	readErr := s.read(out)
+	if readErr != nil {
+		// Drained, so that go test does not block on a full pipe; what is in it can't be read anyway.
+		_, _ = io.Copy(io.Discard, out)
+	}
+	return errors.Join(readErr, cmd.Wait())
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// summed reads events, one a line, and returns the summary with what it showed.
+func summed(t *testing.T, lines ...string) (*summary, string) {
+	t.Helper()
+	var shown strings.Builder
+	s := newSummary(&shown)
+	require.NoError(t, s.read(strings.NewReader(strings.Join(lines, "\n"))))
+	return s, shown.String()
+}
+
+var passing = []string{
+	`{"Action":"start","Package":"x/a"}`,
+	`{"Action":"output","Package":"x/a","Test":"TestOne","Output":"chatter\n"}`,
+	`{"Action":"pass","Package":"x/a","Test":"TestOne"}`,
+	`{"Action":"output","Package":"x/a","Output":"pgtest: used postgres 15.18\n"}`,
+	`{"Action":"output","Package":"x/a","Output":"ok  \tx/a\t0.1s\n"}`,
+	`{"Action":"pass","Package":"x/a"}`,
+	`{"Action":"output","Package":"x/b","Output":"?   \tx/b\t[no test files]\n"}`,
+	`{"Action":"skip","Package":"x/b"}`,
+}
+
+func TestAPassingRunShowsItsClosingLinesAndItsFigures(t *testing.T) {
+	s, shown := summed(t, passing...)
+	require.Equal(t, "ok  \tx/a\t0.1s\n?   \tx/b\t[no test files]\n", shown)
+	line, ok := s.verdict(nil, true)
+	require.True(t, ok)
+	require.Equal(t, "tests=1 packages=1 skipped=0 postgres=used", line)
+}
+
+func TestASkipIsShownWithItsReasonAndPostgresIsMissedInCI(t *testing.T) {
+	s, shown := summed(t,
+		`{"Action":"pass","Package":"x/a","Test":"TestOne"}`,
+		`{"Action":"output","Package":"x/a","Test":"TestTwo","Output":"=== RUN   TestTwo\n"}`,
+		`{"Action":"output","Package":"x/a","Test":"TestTwo","Output":"    two_test.go:7: pgtest: skipped: no Postgres found\n"}`,
+		`{"Action":"output","Package":"x/a","Test":"TestTwo","Output":"--- SKIP: TestTwo (0.00s)\n"}`,
+		`{"Action":"skip","Package":"x/a","Test":"TestTwo"}`,
+		`{"Action":"pass","Package":"x/a"}`)
+	require.Equal(t, "skipped x/a TestTwo: pgtest: skipped: no Postgres found\n", shown)
+	line, ok := s.verdict(nil, false)
+	require.True(t, ok)
+	require.Equal(t, "tests=1 packages=1 skipped=1 postgres=none", line)
+	line, ok = s.verdict(nil, true)
+	require.False(t, ok)
+	require.Contains(t, line, "no test used Postgres")
+}
+
+func TestAFailureShowsItsOutputAndIsNamed(t *testing.T) {
+	s, shown := summed(t, append(passing,
+		`{"Action":"output","Package":"x/c","Test":"TestThree","Output":"    three_test.go:9: boom\n"}`,
+		`{"Action":"fail","Package":"x/c","Test":"TestThree"}`,
+		`{"Action":"output","Package":"x/c","Output":"FAIL\tx/c\t0.2s\n"}`,
+		`{"Action":"fail","Package":"x/c"}`)...)
+	require.Contains(t, shown, "three_test.go:9: boom\nFAIL\tx/c\t0.2s\n")
+	line, ok := s.verdict(errors.New("exit status 1"), false)
+	require.False(t, ok)
+	require.Equal(t, "failed=2 tests=2: TestThree, c", line)
+}
+
+func TestAPackageThatFailsWithoutATestIsShown(t *testing.T) {
+	s, shown := summed(t,
+		`{"Action":"build-output","ImportPath":"x/d","Output":"d.go:1: no such thing\n"}`,
+		`{"Action":"output","Package":"x/e","Output":"goleak: found a goroutine\n"}`,
+		`{"Action":"fail","Package":"x/e"}`)
+	require.Equal(t, "d.go:1: no such thing\ngoleak: found a goroutine\n", shown)
+	_, ok := s.verdict(nil, false)
+	require.False(t, ok)
+}
+
+func TestARunThatTestsNothingOrBreaksOffDoesNotPass(t *testing.T) {
+	s, _ := summed(t)
+	line, ok := s.verdict(nil, false)
+	require.False(t, ok)
+	require.Equal(t, "no test was run", line)
+
+	s, shown := summed(t, append(passing, "go: cannot find module")...)
+	require.Contains(t, shown, "go: cannot find module")
+	line, ok = s.verdict(errors.New("signal: killed"), false)
+	require.False(t, ok)
+	require.Equal(t, "go test: signal: killed", line)
+}
+
+func TestTheLastLineNamesAFewFailuresOnly(t *testing.T) {
+	s, _ := summed(t)
+	s.failed = []string{"A", "B", "C", "D", "E"}
+	line, _ := s.verdict(nil, false)
+	require.Contains(t, line, "A, B, C and 2 more")
+}
+
+func TestTheOutputKeptOfOneTestIsBounded(t *testing.T) {
+	s, _ := summed(t)
+	k := key{"x", "TestLoud"}
+	for range 100 {
+		s.keep(k, strings.Repeat("x", maxOutput/10))
+	}
+	require.LessOrEqual(t, len(s.held(k)), maxOutput*2)
+}
