@@ -88,6 +88,7 @@ func (f *follower) stored(reply turns.Reply) (bool, error) {
 func (f *follower) read(log *Log) (again bool, err error) {
 	heartbeat := time.NewTimer(f.hub.cfg.Heartbeat)
 	defer heartbeat.Stop()
+	stalls := log.stallCount()
 	for {
 		v, err := log.read(f.offset, eventBytes)
 		if err != nil || f.pastEnd(v) {
@@ -103,14 +104,14 @@ func (f *follower) read(log *Log) (again bool, err error) {
 			heartbeat.Reset(f.hub.cfg.Heartbeat)
 			continue
 		}
-		switch v.state {
-		case stateEnded:
+		switch {
+		case v.state == stateEnded:
 			f.emit(turns.Ended{Reply: v.reply})
 			return false, nil
-		case stateMoved:
+		case v.state == stateMoved:
 			return true, nil
-		case stateStalled:
-			return false, turns.Unavailable(v.err)
+		case v.stalls > stalls:
+			return false, turns.Unavailable(v.stall)
 		}
 		select {
 		case <-f.ctx.Done():

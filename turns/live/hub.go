@@ -61,7 +61,7 @@ func (h *Hub) ownedLog(id turns.ReplyID) *Log {
 func (h *Hub) forget(log *Log) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	id := log.reply.ID
+	id := log.id
 	if h.owned[id] == log {
 		delete(h.owned, id)
 	}

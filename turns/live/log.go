@@ -9,6 +9,7 @@ import (
 // Log is a reply's log with its followers: the owner's, or a mirror of it. It implements turns.LiveLog.
 type Log struct {
 	key turns.ConversationKey
+	id  turns.ReplyID
 	hub *Hub
 	// owned says that this worker runs the reply, so that nothing can lie past the log's end.
 	owned bool
@@ -17,22 +18,23 @@ type Log struct {
 	reply   turns.Reply
 	log     turns.Log
 	state   logState
-	err     error
 	changed chan struct{}
+	// stalls counts the calls of Stall, and stall is the last one's error.
+	stalls int
+	stall  error
 }
 
 type logState int
 
 const (
-	stateOpen    logState = iota
-	stateEnded            // reply says how
-	stateMoved            // followers resolve the reply again
-	stateStalled          // followers end with err
+	stateOpen  logState = iota
+	stateEnded          // reply says how
+	stateMoved          // followers resolve the reply again
 )
 
 func newLog(hub *Hub, key turns.ConversationKey, reply turns.Reply, owned bool) *Log {
 	reply.Content = nil
-	return &Log{key: key, hub: hub, owned: owned, reply: reply, changed: make(chan struct{})}
+	return &Log{key: key, id: reply.ID, hub: hub, owned: owned, reply: reply, changed: make(chan struct{})}
 }
 
 // wake lets everybody who waits look again. The caller holds mu.
@@ -85,7 +87,13 @@ func (l *Log) Move() {
 
 // Stall implements turns.LiveLog. Only those who follow now are let go; who follows after it waits with the log.
 func (l *Log) Stall(err error) {
-	l.set(func() { l.state, l.err = stateStalled, err })
+	l.set(func() { l.stalls, l.stall = l.stalls+1, err })
+}
+
+func (l *Log) stallCount() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stalls
 }
 
 func (l *Log) set(change func()) {
@@ -101,8 +109,9 @@ type view struct {
 	next    uint32
 	reply   turns.Reply
 	state   logState
-	err     error
 	changed <-chan struct{}
+	stalls  int
+	stall   error
 }
 
 // read finds what there is at an offset, at most about max bytes. An offset past the end of a log that is fed from
@@ -110,7 +119,7 @@ type view struct {
 func (l *Log) read(offset uint32, max int) (view, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := view{next: offset, reply: l.reply, state: l.state, err: l.err, changed: l.changed}
+	v := view{next: offset, reply: l.reply, state: l.state, changed: l.changed, stalls: l.stalls, stall: l.stall}
 	if offset > l.log.Len() {
 		if l.owned && l.state == stateOpen {
 			return v, turns.ErrBadOffset

@@ -41,7 +41,7 @@ func (h *Hub) leave(m *mirror) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m.followers--
-	if id := m.log.reply.ID; m.followers == 0 && h.mirrors[id] == m {
+	if id := m.log.id; m.followers == 0 && h.mirrors[id] == m {
 		delete(h.mirrors, id)
 	}
 }
@@ -79,7 +79,7 @@ func (h *Hub) feedBatch(ctx context.Context, mirrors []*mirror) {
 	positions := make([]turns.LogPosition, len(mirrors))
 	for i, m := range mirrors {
 		_, length := m.log.Tail(0)
-		positions[i] = turns.LogPosition{Key: m.log.key, Reply: m.log.reply.ID, From: length}
+		positions[i] = turns.LogPosition{Key: m.log.key, Reply: m.log.id, From: length}
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.Patience)
 	defer cancel()

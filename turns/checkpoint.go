@@ -1,0 +1,100 @@
+package turns
+
+import (
+	"context"
+	"time"
+)
+
+// checkpointLoop stores, each tick, the tails of all replies that run here, in one statement, and learns from its answer
+// which of them were lost or must stop.
+func (s *Service) checkpointLoop(ctx context.Context) error {
+	ticker := time.NewTicker(s.set.Checkpoint)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			s.checkpoint(ctx)
+		}
+	}
+}
+
+// checkpoint is one tick. A run that is just ending is left out: it holds its own lock.
+func (s *Service) checkpoint(ctx context.Context) {
+	s.mu.Lock()
+	all := make([]*run, 0, len(s.runs))
+	for _, r := range s.runs {
+		all = append(all, r)
+	}
+	s.mu.Unlock()
+	var held []*run
+	var items []Checkpoint
+	for _, r := range all {
+		if !r.mu.TryLock() {
+			continue
+		}
+		if r.over {
+			r.mu.Unlock()
+			continue
+		}
+		held = append(held, r)
+		items = append(items, r.tail())
+	}
+	if len(items) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.set.Lease)
+	defer cancel()
+	results, err := s.store.Checkpoint(ctx, items)
+	for i, r := range held {
+		if err == nil {
+			r.checkpointed(ctx, items[i], results[i])
+		}
+		r.mu.Unlock()
+	}
+	if err != nil {
+		s.logger.Warn("checkpoint not stored", "replies", len(items), "err", err)
+	}
+}
+
+// tail is the checkpoint that the run needs now. The caller holds mu.
+func (r *run) tail() Checkpoint {
+	c := Checkpoint{Fence: r.fence, From: r.stored}
+	c.Pieces, c.To = r.log.Tail(r.stored)
+	if id := r.knownResponse(); id != r.noted {
+		c.ResponseID = id
+	}
+	return c
+}
+
+// checkpointed takes a checkpoint's answer. The caller holds mu.
+func (r *run) checkpointed(ctx context.Context, c Checkpoint, res CheckpointResult) {
+	switch {
+	case res.Held && res.CancelRequested:
+		r.stored = c.To
+		r.cancel(errRequested)
+	case res.Held:
+		r.stored = c.To
+		if c.ResponseID != "" {
+			r.noted = c.ResponseID
+		}
+	default:
+		r.refused(ctx)
+	}
+}
+
+// refused finds out why a checkpoint changed nothing: an earlier one landed though its answer was lost, or the reply is
+// no longer this worker's. The caller holds mu.
+func (r *run) refused(ctx context.Context) {
+	row, err := r.store.ReadReply(ctx, r.key, r.reply.ID)
+	if err != nil && CodeOf(err) != CodeNotFound {
+		return // the next tick asks again
+	}
+	if err == nil && row.Status == StatusInFlight && row.Epoch == r.fence.Epoch && row.Owner == r.fence.Owner {
+		r.stored = row.Length
+		return
+	}
+	r.over = true
+	r.cancel(errLost)
+}

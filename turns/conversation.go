@@ -1,0 +1,134 @@
+package turns
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"maps"
+	"reflect"
+	"time"
+)
+
+// CreateConversation makes a conversation. A zero id is minted. The same id with the same title, defaults and labels
+// again answers with what is stored; with other ones it is CodeConversationUsed.
+func (s *Service) CreateConversation(ctx context.Context, caller Caller, c Conversation) (Conversation, error) {
+	if c.ID.IsZero() {
+		c.ID = ConversationID{newID()}
+	}
+	c.Key, c.Tenant, c.Subject = KeyOf(caller.Tenant, c.ID), caller.Tenant, caller.Subject
+	c.Title = dropNUL(c.Title)
+	stored, created, err := s.store.CreateConversation(ctx, c)
+	switch {
+	case err != nil:
+		return Conversation{}, err
+	case stored.Deleted:
+		return Conversation{}, deletedConversation()
+	case !created && !sameConversation(stored, c):
+		return Conversation{}, &Error{Code: CodeConversationUsed, Field: "conversation.conversation_id",
+			Problem: "is known with other fields; make another under a new id"}
+	}
+	return stored, nil
+}
+
+func sameConversation(a, b Conversation) bool {
+	return a.Title == b.Title && reflect.DeepEqual(a.Defaults, b.Defaults) && maps.Equal(a.Labels, b.Labels)
+}
+
+func deletedConversation() error {
+	return &Error{Code: CodeDeleted, Field: "conversation_id", Problem: "was deleted"}
+}
+
+// GetConversation reads one.
+func (s *Service) GetConversation(ctx context.Context, caller Caller, id ConversationID) (Conversation, error) {
+	c, err := s.store.ReadConversation(ctx, KeyOf(caller.Tenant, id))
+	if err == nil && c.Deleted {
+		return Conversation{}, deletedConversation()
+	}
+	return c, err
+}
+
+// ListConversations reads the caller's conversations that have all of the labels, last used first.
+func (s *Service) ListConversations(ctx context.Context, caller Caller, labels map[string]string, size int, token string) ([]Conversation, string, error) {
+	size, err := pageSize(size)
+	if err != nil {
+		return nil, "", err
+	}
+	q := ConversationQuery{Tenant: caller.Tenant, Subject: caller.Subject, Labels: labels, Limit: size + 1}
+	if token != "" {
+		if q.BeforeTime, q.BeforeKey, err = parseConversationToken(token); err != nil {
+			return nil, "", err
+		}
+	}
+	found, err := s.store.ListConversations(ctx, q)
+	if err != nil || len(found) <= size {
+		return found, "", err
+	}
+	last := found[size-1]
+	return found[:size], conversationToken(last), nil
+}
+
+func conversationToken(c Conversation) string {
+	b := binary.BigEndian.AppendUint64([]byte{1}, uint64(c.UpdateTime.UnixMicro()))
+	return base64.RawURLEncoding.EncodeToString(append(b, c.Key[:]...))
+}
+
+func parseConversationToken(token string) (time.Time, ConversationKey, error) {
+	var key ConversationKey
+	b, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || len(b) != 9+len(key) || b[0] != 1 {
+		return time.Time{}, key, invalid("page_token", "is not one that a page gave; start again without it")
+	}
+	copy(key[:], b[9:])
+	return time.UnixMicro(int64(binary.BigEndian.Uint64(b[1:9]))), key, nil
+}
+
+// ConversationUpdate says what to change; nil and unset fields stay.
+type ConversationUpdate struct {
+	ID        ConversationID
+	Title     *string
+	Defaults  *Options
+	Labels    map[string]string
+	SetLabels bool
+	// ExpectVersion, if not 0, is the version that must be stored now.
+	ExpectVersion int64
+}
+
+// UpdateConversation changes fields. Turns already made keep what they were made from.
+func (s *Service) UpdateConversation(ctx context.Context, caller Caller, u ConversationUpdate) (Conversation, error) {
+	key := KeyOf(caller.Tenant, u.ID)
+	for range submitRounds {
+		c, err := s.store.ReadConversation(ctx, key)
+		if err != nil {
+			return Conversation{}, err
+		}
+		if c.Deleted {
+			return Conversation{}, deletedConversation()
+		}
+		if u.ExpectVersion != 0 && u.ExpectVersion != c.Version {
+			break
+		}
+		version := c.Version
+		u.apply(&c)
+		updated, err := s.store.UpdateConversation(ctx, c, version)
+		if err != nil {
+			return Conversation{}, err
+		}
+		if updated {
+			return s.store.ReadConversation(ctx, key)
+		}
+	}
+	return Conversation{}, &Error{Code: CodeConflict, Field: "expected_version",
+		Problem: "the conversation has changed; read it again and repeat", RetryAfter: 100 * time.Millisecond}
+}
+
+func (u ConversationUpdate) apply(c *Conversation) {
+	if u.Title != nil {
+		c.Title = dropNUL(*u.Title)
+	}
+	if u.Defaults != nil {
+		c.Defaults = *u.Defaults
+	}
+	if u.SetLabels {
+		c.Labels = u.Labels
+	}
+}

@@ -1,0 +1,79 @@
+package turns
+
+import "unicode/utf8"
+
+// pen writes a provider's deltas into a reply's log. A block's start uses an offset, so it is held back until the
+// block's first byte: a call that said nothing leaves no trace, and another may follow on the same reply.
+type pen struct {
+	log     LiveLog
+	max     int
+	written int
+	block   uint32
+	pending *BlockStarted
+	open    bool
+	kind    BlockKind
+	// full says that the log's limit was reached and the rest was not written.
+	full bool
+	// ownBytes counts the content this pen wrote.
+	ownBytes int
+}
+
+// start begins a block, ending one that the provider left open.
+func (p *pen) start(b BlockStarted) error {
+	if err := p.end(); err != nil {
+		return err
+	}
+	p.pending = &b
+	return nil
+}
+
+func (p *pen) write(text string) error {
+	if text == "" || p.full || (p.pending == nil && !p.open) {
+		return nil
+	}
+	if room := p.max - p.written; len(text) > room {
+		text, p.full = cutAtRune(text, room), true
+		if text == "" {
+			return nil
+		}
+	}
+	return p.append(text, false)
+}
+
+// end ends the block. One that got no byte is dropped, unless its start alone says something.
+func (p *pen) end() error {
+	switch {
+	case p.open:
+		return p.append("", true)
+	case p.pending != nil && (p.pending.Kind == KindToolUse || p.pending.Kind == KindOpaque):
+		return p.append("", true)
+	}
+	p.pending = nil
+	return nil
+}
+
+func (p *pen) append(text string, ends bool) error {
+	piece := Piece{Block: p.block, Kind: p.kind, Text: text, Ends: ends}
+	if b := p.pending; b != nil {
+		piece.Kind, piece.Starts, piece.ToolUseID, piece.ToolName = b.Kind, true, b.ToolUseID, b.ToolName
+	}
+	if err := p.log.Append(piece); err != nil {
+		return err
+	}
+	p.pending, p.open, p.kind = nil, !ends, piece.Kind
+	p.written += int(piece.Len())
+	p.ownBytes += len(text)
+	if ends {
+		p.block++
+	}
+	return nil
+}
+
+// cutAtRune cuts s to at most n bytes, at the start of a rune.
+func cutAtRune(s string, n int) string {
+	n = max(min(n, len(s)), 0)
+	for n > 0 && n < len(s) && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}

@@ -1,0 +1,83 @@
+package turns
+
+import (
+	"bytes"
+	"context"
+	"time"
+)
+
+// prepare builds the request and the claim of a turn's next attempt, from the standing that was just read. The claim is
+// good only while the conversation stays at that standing's version.
+func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) {
+	parent, err := a.parent(st)
+	if err != nil {
+		return pendingRun{}, err
+	}
+	options := a.Input.Options.Or(st.Defaults)
+	route, err := a.generator.Route(options.Model)
+	if err != nil {
+		return pendingRun{}, err
+	}
+	var path []PathRow
+	if !parent.IsZero() {
+		if path, err = a.store.ReadPath(ctx, a.key, parent, pathRows); err != nil {
+			return pendingRun{}, err
+		}
+	}
+	var pinned RowID
+	if st.Newest != nil {
+		pinned = st.Newest.WindowStart
+	}
+	w, err := buildWindow(path, a.Input.Turn, a.Input.Content, options, route.Limits, pinned)
+	if err != nil {
+		return pendingRun{}, err
+	}
+	request, err := a.generator.Build(route, w.prompt)
+	if err != nil {
+		return pendingRun{}, err
+	}
+	limit := a.Deadline
+	if limit <= 0 {
+		limit = route.Limits.Total + a.set.MaxWait
+	}
+	return pendingRun{claim: a.claimOf(st, parent, request, w.start, limit+replyGrace), request: request, limit: limit}, nil
+}
+
+// parent resolves where the turn hangs: where it was stored, where the client says, or below the leaf.
+func (a *arrival) parent(st Standing) (RowID, error) {
+	switch {
+	case st.Turn != nil:
+		return st.Turn.Parent, nil
+	case a.Input.ParentSet && !a.Input.Parent.IsZero() && !st.ParentFound:
+		return RowID{}, NotFound("parent in this conversation", "input.parent_id")
+	case a.Input.ParentSet:
+		return a.Input.Parent, nil
+	}
+	return st.Leaf, nil
+}
+
+func (a *arrival) claimOf(st Standing, parent RowID, request Request, start RowID, deadline time.Duration) Claim {
+	route := request.Route
+	c := Claim{
+		Key: a.key, Tenant: a.caller.Tenant, Subject: a.caller.Subject, Conversation: a.Input.ConversationID(),
+		ExpectVersion: st.Version, NextSeq: max(st.NextSeq, 1), Turn: a.Input.Turn,
+		Reply: NewReply{
+			ID: a.reply, Attempt: 1, Generation: 1, Owner: a.lease.worker(), Route: route, Calls: 1,
+			RequestHash: request.Hash[:], BuilderVersion: request.BuilderVersion, WindowStart: start,
+			Deadline: deadline,
+		},
+	}
+	if st.Turn == nil {
+		c.NewTurn = &NewTurn{Parent: parent, InputHash: a.hash, Content: a.Input.Content, Options: a.Input.Options}
+	}
+	if n := st.Newest; n != nil {
+		c.Reply.Attempt, c.Reply.Generation = n.Attempt+1, n.Generation
+		c.Reply.Calls, c.Reply.Waited = n.Calls+1, n.Waited
+		if !bytes.Equal(n.RequestHash, request.Hash[:]) {
+			a.logger.Warn("request differs from the last attempt's, so its key does too", "turn_id", a.Input.Turn.String())
+		}
+	}
+	c.Call = NewCall{ID: a.call, Number: 1, First: c.Reply.Calls == 1,
+		Key: KeyFor(a.Input.Turn, c.Reply.Generation, request.Hash), RequestBytes: len(request.Body)}
+	return c
+}

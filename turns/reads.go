@@ -1,0 +1,190 @@
+package turns
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+)
+
+// maxReplies bounds the replies of one user turn that are read at once; maxPage and defaultPage bound a list's page in
+// entries, and pageBytes in bytes of content.
+const (
+	maxReplies  = 100
+	maxPage     = 200
+	defaultPage = 50
+	pageBytes   = 1 << 20
+)
+
+// FollowTarget finds the reply that an id names: a reply's own, or a user turn's, which stands for its live reply or,
+// if none is live, its newest.
+func (s *Service) FollowTarget(ctx context.Context, caller Caller, conversation ConversationID, id RowID) (ConversationKey, Reply, error) {
+	key := KeyOf(caller.Tenant, conversation)
+	turn, err := s.store.FindTurn(ctx, key, id)
+	if err != nil {
+		return key, Reply{}, err
+	}
+	if turn.ID.Row() != id {
+		reply, err := s.store.ReadReply(ctx, key, ReplyID(id))
+		return key, reply, err
+	}
+	st, err := s.store.Lookup(ctx, LookupQuery{Key: key, Turn: turn.ID})
+	switch {
+	case err != nil:
+		return key, Reply{}, err
+	case st.Live != nil:
+		return key, *st.Live, nil
+	case st.Newest != nil:
+		return key, *st.Newest, nil
+	}
+	return key, Reply{}, NotFound("reply", "turn_id")
+}
+
+// GetTurn reads a user turn and all replies to it, oldest first, by the turn's id or that of one of its replies.
+func (s *Service) GetTurn(ctx context.Context, caller Caller, conversation ConversationID, id RowID) (UserTurn, []Reply, error) {
+	key := KeyOf(caller.Tenant, conversation)
+	turn, err := s.store.FindTurn(ctx, key, id)
+	if err != nil {
+		return UserTurn{}, nil, err
+	}
+	replies, err := s.store.RepliesTo(ctx, key, turn.ID, maxReplies)
+	return turn, replies, err
+}
+
+// ListQuery asks for a page of the path to a leaf; a zero leaf is the conversation's current one.
+type ListQuery struct {
+	Conversation ConversationID
+	Leaf         RowID
+	PageSize     int
+	PageToken    string
+}
+
+// TurnEntry is one user turn on a path, with its live reply or, if none is live, its newest.
+type TurnEntry struct {
+	Turn       UserTurn
+	Reply      *Reply
+	ReplyCount int
+	Siblings   []TurnID
+}
+
+// ListTurns reads the path to a leaf, newest first. A page is bounded in entries and in bytes and holds at least one
+// entry; the token of the next one is empty on the last.
+func (s *Service) ListTurns(ctx context.Context, caller Caller, q ListQuery) ([]TurnEntry, string, error) {
+	key := KeyOf(caller.Tenant, q.Conversation)
+	from, err := s.listFrom(ctx, key, q)
+	if err != nil || from.IsZero() {
+		return nil, "", err
+	}
+	size, err := pageSize(q.PageSize)
+	if err != nil {
+		return nil, "", err
+	}
+	path, err := s.store.ReadPath(ctx, key, from, 2*size+2)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(path) == 0 {
+		return nil, "", NotFound("leaf in this conversation", "leaf_id")
+	}
+	entries, next := pageOf(path, size)
+	if err := s.decorate(ctx, key, entries); err != nil {
+		return nil, "", err
+	}
+	entries, next = cutPage(entries, next)
+	if next.IsZero() {
+		return entries, "", nil
+	}
+	return entries, pageToken(next), nil
+}
+
+// listFrom is the row a page starts at.
+func (s *Service) listFrom(ctx context.Context, key ConversationKey, q ListQuery) (RowID, error) {
+	c, err := s.store.ReadConversation(ctx, key)
+	if err != nil {
+		return RowID{}, err
+	}
+	if c.Deleted {
+		return RowID{}, deletedConversation()
+	}
+	switch {
+	case q.PageToken != "":
+		return parsePageToken(q.PageToken)
+	case !q.Leaf.IsZero():
+		return q.Leaf, nil
+	}
+	return c.Leaf, nil
+}
+
+// pageOf takes the user turns of a path, at most size, and the row after them.
+func pageOf(path []PathRow, size int) (entries []TurnEntry, next RowID) {
+	for _, row := range path {
+		if row.User == nil {
+			continue
+		}
+		if len(entries) == size {
+			return entries, row.ID
+		}
+		entries = append(entries, TurnEntry{Turn: *row.User})
+	}
+	if last := path[len(path)-1]; len(entries) > 0 && !last.Parent.IsZero() {
+		next = last.Parent
+	}
+	return entries, next
+}
+
+// decorate adds to entries what the path does not hold.
+func (s *Service) decorate(ctx context.Context, key ConversationKey, entries []TurnEntry) error {
+	ids := make([]TurnID, len(entries))
+	for i, e := range entries {
+		ids[i] = e.Turn.ID
+	}
+	found, err := s.store.Entries(ctx, key, ids)
+	if err != nil {
+		return err
+	}
+	for i := range entries {
+		e := found[entries[i].Turn.ID]
+		entries[i].Reply, entries[i].ReplyCount, entries[i].Siblings = e.Reply, e.ReplyCount, e.Siblings
+	}
+	return nil
+}
+
+// cutPage bounds a page in bytes.
+func cutPage(entries []TurnEntry, next RowID) ([]TurnEntry, RowID) {
+	size := 0
+	for i, e := range entries {
+		size += SizeOf(e.Turn.Content)
+		if e.Reply != nil {
+			size += int(min(e.Reply.Length, pageBytes))
+		}
+		if i > 0 && size > pageBytes {
+			return entries[:i], e.Turn.ID.Row()
+		}
+	}
+	return entries, next
+}
+
+// pageToken names the row that the next page starts at. It is versioned, so that an old client's token is told apart
+// from a broken one.
+func pageToken(next RowID) string {
+	return base64.RawURLEncoding.EncodeToString(append([]byte{1}, next.UUID[:]...))
+}
+
+func parsePageToken(token string) (RowID, error) {
+	var id RowID
+	b, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || len(b) != 1+len(id.UUID) || b[0] != 1 {
+		return id, invalid("page_token", "is not one that a page gave; start again without it")
+	}
+	copy(id.UUID[:], b[1:])
+	return id, nil
+}
+
+func pageSize(n int) (int, error) {
+	switch {
+	case n < 0 || n > maxPage:
+		return 0, invalid("page_size", fmt.Sprintf("must be between 0 and %d", maxPage))
+	case n == 0:
+		return defaultPage, nil
+	}
+	return n, nil
+}

@@ -1,0 +1,217 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// run is one reply that this worker makes. It lives under the service's context, not under that of the request which
+// started it: leaving is not stopping.
+type run struct {
+	*Service
+	key     ConversationKey
+	reply   Reply
+	fence   Fence
+	request Request
+	log     LiveLog
+	// deadline is when the run stops itself, by this worker's clock.
+	deadline time.Time
+	cancel   context.CancelCauseFunc
+
+	// call is the call under way, usage the sum of those before it.
+	call  NewCall
+	usage Usage
+
+	// mu is held while a statement about the reply is under way, so that a checkpoint and the ending never race.
+	mu         sync.Mutex
+	stored uint32 // length of the stored log
+	noted  string // the response id that is stored
+	over   bool   // no checkpoint may follow
+
+	// responseID is the provider's id of the response, once known. It has no lock, since the stream must not wait for a
+	// statement.
+	responseID atomic.Pointer[string]
+}
+
+// start runs a claim that was committed, in a goroutine that Drain waits for.
+func (s *Service) start(p pendingRun, reply Reply) {
+	ctx, cancel := context.WithCancelCause(s.life)
+	r := &run{
+		Service: s, key: p.claim.Key, reply: reply, request: p.request, call: p.claim.Call, cancel: cancel,
+		fence:    Fence{Key: p.claim.Key, Reply: reply.ID, Epoch: reply.Epoch, Owner: reply.Owner},
+		deadline: time.Now().Add(p.limit), log: s.logs.Open(p.claim.Key, reply),
+	}
+	s.mu.Lock()
+	s.runs[reply.ID] = r
+	s.mu.Unlock()
+	go func() {
+		defer s.leavePlace()
+		defer func() {
+			s.mu.Lock()
+			delete(s.runs, reply.ID)
+			s.mu.Unlock()
+		}()
+		ctx, stop := context.WithDeadlineCause(ctx, r.deadline, errDeadline)
+		defer stop()
+		defer cancel(nil)
+		r.make(ctx)
+	}()
+}
+
+// make sends calls until one of them decides the reply.
+func (r *run) make(ctx context.Context) {
+	for {
+		if !r.lease.holds(r.fence.Owner) {
+			// The lease may have run out: another worker may be sweeping this claim, so nothing is sent.
+			r.leave(ctx, callResult{err: &CallError{Class: ClassNotSent, Phase: PhaseNone}})
+			return
+		}
+		c := r.send(ctx)
+		if cause := context.Cause(ctx); cause != nil && c.err != nil {
+			r.stopped(ctx, cause, c)
+			return
+		}
+		next := Decide(Outcome{Err: c.err, Content: r.log.HasContent(), Used: c.used}, r.budget(), r.random)
+		if c.err != nil {
+			r.logFailure(c.err, next)
+		}
+		switch next.Action {
+		case ActionComplete:
+			r.complete(ctx, c)
+			return
+		case ActionAbandon:
+			r.abandon(ctx, next.Reason, next.RetryAfter, c)
+			return
+		case ActionRetry:
+			if !r.again(ctx, c, next.Wait) {
+				return
+			}
+		}
+	}
+}
+
+func (r *run) budget() Budget {
+	return Budget{Calls: r.reply.Calls, MaxCalls: r.set.MaxCalls, Waited: r.reply.Waited, MaxWait: r.set.MaxWait,
+		Base: r.set.Backoff, Left: time.Until(r.deadline)}
+}
+
+// logFailure writes the one line that operators read about a failed call.
+func (r *run) logFailure(err *CallError, next Next) {
+	attempt := r.reply.Calls
+	if next.Action == ActionRetry {
+		attempt++
+	}
+	r.logger.Warn("provider call failed", "class", string(err.Class), "action", string(next.Action),
+		"attempt", fmt.Sprintf("%d/%d", attempt, r.set.MaxCalls), "in", roundWait(next.Wait).String(),
+		"turn_id", r.reply.Turn.String())
+}
+
+func roundWait(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(100 * time.Millisecond)
+}
+
+// again closes a call that failed, waits, and gets leave for the next one; false says that the run is over.
+func (r *run) again(ctx context.Context, c callResult, wait time.Duration) bool {
+	outcome := r.outcome(c, string(c.err.Class))
+	r.usage = r.usage.Add(outcome.Usage)
+	if err := r.store.CloseCalls(ctx, []CallOutcome{outcome}); err != nil {
+		r.logger.Warn("call not closed, left to the ending", "turn_id", r.reply.Turn.String(), "err", err)
+	}
+	r.metrics.callEnded(ctx, r.labels(), outcome)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		r.stopped(ctx, context.Cause(ctx), callResult{closed: true})
+		return false
+	case <-timer.C:
+	}
+	return r.permit(ctx, wait)
+}
+
+// permit gets leave for the next call: its row in the ledger, written before it is sent.
+func (r *run) permit(ctx context.Context, waited time.Duration) bool {
+	call := NewCall{ID: CallID{newID()}, Number: r.call.Number + 1, Key: r.call.Key, RequestBytes: r.call.RequestBytes}
+	for {
+		results, err := r.store.PermitCalls(ctx, []CallPermit{{Fence: r.fence, Call: call, Turn: r.reply.Turn, MaxCalls: r.set.MaxCalls, Waited: waited}})
+		switch {
+		case err == nil && results[0].Granted:
+			r.call = call
+			r.reply.Calls, r.reply.Waited = results[0].Calls, r.reply.Waited+waited
+			return true
+		case err == nil:
+			// A stop was asked for; or the reply was lost, which the ending finds out.
+			r.abandon(ctx, ReasonCancelled, 0, callResult{closed: true})
+			return false
+		case ctx.Err() != nil || errors.Is(err, ErrUnknownOutcome):
+			// The row may stand: nothing is sent on it, and the ending closes it.
+			r.abandon(ctx, ReasonProviderError, 0, callResult{closed: true})
+			return false
+		}
+		if !pause(ctx, time.Second) {
+			r.stopped(ctx, context.Cause(ctx), callResult{closed: true})
+			return false
+		}
+	}
+}
+
+// pause waits, or reports that ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// stopped ends a run whose context ended, by the cause.
+func (r *run) stopped(ctx context.Context, cause error, c callResult) {
+	switch {
+	case errors.Is(cause, errLost):
+		r.leave(ctx, c)
+	case errors.Is(cause, errRequested):
+		r.abandon(ctx, ReasonCancelled, 0, c)
+	case errors.Is(cause, errDeadline):
+		r.abandon(ctx, ReasonDeadline, 0, c)
+	default:
+		r.abandon(ctx, ReasonShutdown, 0, c)
+	}
+}
+
+// leave lets go of a reply that is no longer this worker's. The call, if one was made, is closed all the same.
+func (r *run) leave(ctx context.Context, c callResult) {
+	r.mu.Lock()
+	r.over = true
+	r.mu.Unlock()
+	if !c.closed {
+		r.closeLost(ctx, r.outcome(c, wasteLost))
+	}
+	r.log.Move()
+}
+
+// wasteLost is the cause of tokens whose reply was taken away from the worker that paid for them.
+const wasteLost = "lost"
+
+// closeLost closes the call of a reply that this worker has lost. Where a sweep closed it first, by estimate, that
+// stands.
+func (r *run) closeLost(ctx context.Context, outcome CallOutcome) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
+	defer cancel()
+	if err := r.store.CloseCalls(ctx, []CallOutcome{outcome}); err != nil {
+		r.logger.Warn("call of a lost reply not closed", "turn_id", r.reply.Turn.String(), "err", err)
+	}
+}
+
+func (r *run) labels() callLabels {
+	return callLabels{first: r.call.First, provider: r.request.Route.Provider, model: r.request.Route.Model}
+}

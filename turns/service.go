@@ -1,0 +1,172 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Settings are the limits and intervals of a Service. DefaultSettings fills them all.
+type Settings struct {
+	// Lease is how long a worker's claims are good after a renewal; it is renewed each third.
+	Lease time.Duration
+	// Sweep is how often stale claims are looked for.
+	Sweep time.Duration
+	// Checkpoint is how often the tails of running replies are stored.
+	Checkpoint time.Duration
+	// MaxCalls and MaxWait are the budget of a turn and generation, Backoff its base.
+	MaxCalls int
+	MaxWait  time.Duration
+	Backoff  time.Duration
+	// MaxContentBytes bounds a user turn, MaxOutputBytes a reply's log.
+	MaxContentBytes int
+	MaxOutputBytes  int
+	// MaxInFlight bounds the replies this worker runs at once.
+	MaxInFlight int
+}
+
+// DefaultSettings are the settings of a service whose flags are all unset.
+func DefaultSettings() Settings {
+	return Settings{
+		Lease: 15 * time.Second, Sweep: 5 * time.Second, Checkpoint: 250 * time.Millisecond,
+		MaxCalls: 5, MaxWait: 30 * time.Second, Backoff: time.Second,
+		MaxContentBytes: 4 << 20, MaxOutputBytes: 8 << 20, MaxInFlight: 1024,
+	}
+}
+
+// Config makes a Service. All fields must be set.
+type Config struct {
+	Store     Store
+	Generator Generator
+	Logs      Logs
+	Logger    *slog.Logger
+	Meter     metric.Meter
+	// WorkerName is a label for people.
+	WorkerName string
+	Settings   Settings
+}
+
+// Service owns turns on one worker. Start it once, then Run it; its methods may be called by many goroutines.
+type Service struct {
+	store     Store
+	generator Generator
+	logs      Logs
+	logger    *slog.Logger
+	metrics   *Metrics
+	set       Settings
+	lease     *lease
+	random    func() float64
+
+	// life is the context of everything that outlives a request; stop ends it with a cause. last ends later, with the
+	// hard limit of Drain: until then the endings of stopped replies are still stored.
+	life     context.Context
+	stop     context.CancelCauseFunc
+	last     context.Context
+	stopLast context.CancelFunc
+
+	mu       sync.Mutex
+	draining bool
+	// places counts the replies that run or are being claimed, runs holds those that run.
+	places  int
+	runs    map[ReplyID]*run
+	running sync.WaitGroup
+}
+
+// New makes a service. It does nothing until Start.
+func New(cfg Config) (*Service, error) {
+	metrics, err := NewMetrics(cfg.Meter)
+	if err != nil {
+		return nil, err
+	}
+	life, stop := context.WithCancelCause(context.Background())
+	last, stopLast := context.WithCancel(context.Background())
+	return &Service{
+		store: cfg.Store, generator: cfg.Generator, logs: cfg.Logs, logger: cfg.Logger, metrics: metrics, set: cfg.Settings,
+		lease:  &lease{store: cfg.Store, name: cfg.WorkerName, ttl: cfg.Settings.Lease, logger: cfg.Logger},
+		random: rand.Float64, life: life, stop: stop, last: last, stopLast: stopLast, runs: map[ReplyID]*run{},
+	}, nil
+}
+
+// Start registers this worker. Submit works from then on.
+func (s *Service) Start(ctx context.Context) error { return s.lease.register(ctx) }
+
+// Run keeps the lease, stores checkpoints and sweeps until ctx ends. It must run for as long as replies do: Drain comes
+// first, then the end of ctx.
+func (s *Service) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for _, loop := range []func(context.Context) error{s.lease.run, s.checkpointLoop, s.sweepLoop} {
+		wg.Go(func() { _ = loop(ctx) })
+	}
+	wg.Wait()
+	return nil
+}
+
+// WorkerID is this process life's id; it changes only if the worker was declared dead.
+func (s *Service) WorkerID() WorkerID { return s.lease.worker() }
+
+// Draining reports whether new attempts are refused.
+func (s *Service) Draining() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draining
+}
+
+// InFlight is the number of replies this worker runs.
+func (s *Service) InFlight() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.runs)
+}
+
+// leavePlace gives back a place taken by admit.
+func (s *Service) leavePlace() {
+	s.mu.Lock()
+	s.places--
+	s.mu.Unlock()
+	s.running.Done()
+}
+
+// causes of a run's end that are not the provider's doing.
+var (
+	errShutdown  = errors.New("worker shuts down")
+	errDeadline  = errors.New("reply's deadline has passed")
+	errRequested = errors.New("a stop was asked for")
+	errLost      = errors.New("the reply is no longer this worker's")
+)
+
+// Drain refuses new attempts, waits for running replies until ctx ends, then abandons the rest as shutdown and waits
+// for that within hard. Last it buries this worker, so that what is left is swept at once.
+func (s *Service) Drain(ctx context.Context, hard time.Duration) error {
+	s.mu.Lock()
+	s.draining = true
+	s.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		s.stop(errShutdown)
+		select {
+		case <-done:
+		case <-time.After(hard):
+			s.stopLast()
+			<-done // every statement of a run has a time limit
+		}
+	}
+	s.stop(errShutdown)
+	s.stopLast()
+	retire, cancel := context.WithTimeout(context.WithoutCancel(ctx), hard)
+	defer cancel()
+	return s.store.RetireWorker(retire, s.lease.worker())
+}
+
+// Advice says what a client may do about a reply as it stands.
+func (s *Service) Advice(r Reply) (Advice, time.Duration) { return AdviceFor(r, s.set.MaxCalls) }

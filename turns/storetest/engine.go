@@ -1,0 +1,74 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// Engine is a fresh, migrated store and a way past it to its rows.
+type Engine struct {
+	Store turns.Store
+	// Exec and Query run SQL on the same database. Query gives each row as the driver's values.
+	Exec  func(ctx context.Context, sql string) error
+	Query func(ctx context.Context, sql string) ([][]any, error)
+	// ID is the SQL literal of an id.
+	ID func(id [16]byte) string
+	// Close closes the store. The opener closes it too at the end of the test, so closing twice must be harmless.
+	Close func() error
+}
+
+// Opener makes an Engine that lives as long as the test.
+type Opener func(t testing.TB) Engine
+
+// promise is one sentence of the contract and the check of it.
+type promise struct {
+	name  string
+	check func(t *testing.T, w *world)
+}
+
+// area is a part of the contract.
+type area struct {
+	name     string
+	promises []promise
+}
+
+// Run checks the whole contract, each promise on a store of its own.
+func Run(t *testing.T, open Opener) {
+	for _, a := range areas() {
+		t.Run(a.name, func(t *testing.T) {
+			for _, p := range a.promises {
+				t.Run(p.name, func(t *testing.T) {
+					t.Parallel()
+					p.check(t, newWorld(t, open))
+				})
+			}
+		})
+	}
+}
+
+func areas() []area {
+	return []area{
+		{"leases", leases()},
+		{"claims", claims()},
+		{"indexes", indexes()},
+		{"lookup", lookups()},
+		{"path", paths()},
+		{"permits", permits()},
+		{"calls", calls()},
+		{"checkpoints", checkpoints()},
+		{"endings", endings()},
+		{"fence", fences()},
+		{"sweep", sweeps()},
+		{"transitions", transitions()},
+		{"reader", readers()},
+		{"entries", entries()},
+		{"conversations", conversations()},
+		{"tenancy", tenancy()},
+		{"time", times()},
+		{"unicode", unicodes()},
+		{"concurrency", concurrency()},
+		{"context", contexts()},
+	}
+}

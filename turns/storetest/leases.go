@@ -1,0 +1,113 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnd/turnd/turns"
+)
+
+func leases() []promise {
+	return []promise{
+		{"a worker whose lease holds is not buried", aHoldingLeaseIsNotBuried},
+		{"a worker whose lease ran out is buried once", anExpiredLeaseIsBuriedOnce},
+		{"a worker that renewed late but before its burial is not buried", aRenewedWorkerIsNotBuried},
+		{"a buried worker can't renew, ever", aBuriedWorkerCantRenew},
+		{"an unknown worker can't renew", anUnknownWorkerCantRenew},
+		{"a worker that retired is dead, and retiring again is no error", aRetiredWorkerIsDead},
+		{"a renewal moves one row only", aRenewalMovesOneRow},
+		{"dead workers are forgotten once their lease ended long ago", deadWorkersAreForgotten},
+		{"a dead worker with a reply in flight is not forgotten", anOwnerIsNotForgotten},
+		{"a worker that is not dead is never forgotten", aLivingWorkerIsNotForgotten},
+		{"the uptime of the database does not run backwards", uptimeGrows},
+	}
+}
+
+func aHoldingLeaseIsNotBuried(t *testing.T, w *world) {
+	buried, err := w.Store.BuryWorkers(w.ctx)
+	require.NoError(t, err)
+	require.Empty(t, buried)
+	require.NoError(t, w.Store.RenewLease(w.ctx, w.worker, time.Hour))
+}
+
+func anExpiredLeaseIsBuriedOnce(t *testing.T, w *world) {
+	other := w.register()
+	w.bury(other)
+	buried, err := w.Store.BuryWorkers(w.ctx)
+	require.NoError(t, err)
+	require.Empty(t, buried)
+}
+
+func aRenewedWorkerIsNotBuried(t *testing.T, w *world) {
+	w.expireLease(w.worker)
+	require.NoError(t, w.Store.RenewLease(w.ctx, w.worker, time.Hour))
+	aHoldingLeaseIsNotBuried(t, w)
+}
+
+func aBuriedWorkerCantRenew(t *testing.T, w *world) {
+	w.bury(w.worker)
+	w.unchanged(func() {
+		require.ErrorIs(t, w.Store.RenewLease(w.ctx, w.worker, time.Hour), turns.ErrBuried)
+	})
+}
+
+func anUnknownWorkerCantRenew(t *testing.T, w *world) {
+	w.unchanged(func() {
+		err := w.Store.RenewLease(w.ctx, turns.WorkerID{UUID: uuid.New()}, time.Hour)
+		require.ErrorIs(t, err, turns.ErrBuried)
+	})
+}
+
+func aRetiredWorkerIsDead(t *testing.T, w *world) {
+	require.NoError(t, w.Store.RetireWorker(w.ctx, w.worker))
+	require.NoError(t, w.Store.RetireWorker(w.ctx, w.worker))
+	require.ErrorIs(t, w.Store.RenewLease(w.ctx, w.worker, time.Hour), turns.ErrBuried)
+	w.lose(w.first(newConversation()))
+	w.expireLease(w.worker)
+	buried, err := w.Store.BuryWorkers(w.ctx)
+	require.NoError(t, err)
+	require.Empty(t, buried, "it was dead already")
+}
+
+func aRenewalMovesOneRow(t *testing.T, w *world) {
+	other := w.register()
+	w.expireLease(other)
+	require.NoError(t, w.Store.RenewLease(w.ctx, w.worker, time.Hour))
+	w.bury(other)
+}
+
+func deadWorkersAreForgotten(t *testing.T, w *world) {
+	w.bury(w.register())
+	require.NoError(t, w.Store.ForgetWorkers(w.ctx, time.Hour))
+	require.EqualValues(t, 2, w.count("SELECT count(*) FROM workers"), "its lease ended less than an hour ago")
+	require.NoError(t, w.Store.ForgetWorkers(w.ctx, 0))
+	require.EqualValues(t, 1, w.count("SELECT count(*) FROM workers"))
+}
+
+func anOwnerIsNotForgotten(t *testing.T, w *world) {
+	_, claim := w.fresh()
+	w.bury(w.worker)
+	w.unchanged(func() { require.NoError(t, w.Store.ForgetWorkers(w.ctx, 0)) })
+	won, err := w.Store.Sweep(w.ctx, sweeping(claim, 0))
+	require.NoError(t, err)
+	require.True(t, won)
+	require.NoError(t, w.Store.ForgetWorkers(w.ctx, 0))
+	require.Zero(t, w.count("SELECT count(*) FROM workers"))
+}
+
+func aLivingWorkerIsNotForgotten(t *testing.T, w *world) {
+	w.expireLease(w.worker)
+	w.unchanged(func() { require.NoError(t, w.Store.ForgetWorkers(w.ctx, 0)) })
+}
+
+func uptimeGrows(t *testing.T, w *world) {
+	before, err := w.Store.ServerUptime(w.ctx)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, before, time.Duration(0))
+	after, err := w.Store.ServerUptime(w.ctx)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, after, before)
+}

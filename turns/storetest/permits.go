@@ -1,0 +1,80 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnd/turnd/turns"
+)
+
+func permits() []promise {
+	return []promise{
+		{"a permit adds a call row before its request is sent", aPermitAddsARow},
+		{"a permit is refused once the budget is spent", aPermitIsRefusedPastTheBudget},
+		{"a permit is refused once a stop was asked for", aPermitIsRefusedAfterAStop},
+		{"a permit's waiting counts against the budget", aPermitsWaitingCounts},
+		{"permits of a batch are answered each", permitsAreAnsweredEach},
+	}
+}
+
+// permitFor asks for the n-th call of a claimed reply.
+func permitFor(c turns.Claim, n int) turns.CallPermit {
+	return turns.CallPermit{Fence: fenceOf(c), Turn: c.Turn, MaxCalls: 3, Waited: time.Second,
+		Call: turns.NewCall{ID: newCallID(), Number: n, Key: "key", RequestBytes: 100}}
+}
+
+func (w *world) permit(p turns.CallPermit) turns.PermitResult {
+	w.t.Helper()
+	results, err := w.Store.PermitCalls(w.ctx, []turns.CallPermit{p})
+	require.NoError(w.t, err)
+	require.Len(w.t, results, 1)
+	return results[0]
+}
+
+func aPermitAddsARow(t *testing.T, w *world) {
+	_, claim := w.fresh()
+	p := permitFor(claim, 2)
+	require.Equal(t, turns.PermitResult{Granted: true, Calls: 2}, w.permit(p))
+	require.EqualValues(t, 1, w.count(`SELECT count(*) FROM provider_calls WHERE call_id = %s AND number = 2 AND NOT first
+		AND end_time IS NULL AND provider = 'anthropic' AND endpoint = 'local' AND model = 'demo' AND generation = 1
+		AND epoch = 1 AND tenant = 'tenant'`, p.Call.ID.UUID))
+	require.EqualValues(t, 1, w.count("SELECT count(*) FROM provider_calls WHERE reply_id = %s AND turn_id = %s AND number = 2",
+		claim.Reply.ID.UUID, claim.Turn.UUID))
+}
+
+func aPermitIsRefusedPastTheBudget(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	require.True(t, w.permit(permitFor(claim, 2)).Granted)
+	require.Equal(t, 3, w.permit(permitFor(claim, 3)).Calls)
+	w.unchanged(func() { require.False(t, w.permit(permitFor(claim, 4)).Granted) })
+	require.Equal(t, 3, w.read(c, claim.Reply.ID).Calls)
+	w.finish(abandoning(claim, 0, turns.ReasonProviderError))
+	second := w.win(w.again(c, claim.Turn))
+	w.unchanged(func() { require.False(t, w.permit(permitFor(second, 2)).Granted, "the budget holds over attempts") })
+}
+
+func aPermitIsRefusedAfterAStop(t *testing.T, w *world) {
+	_, claim := w.fresh()
+	w.askToStop(claim.Reply.ID)
+	w.unchanged(func() { require.False(t, w.permit(permitFor(claim, 2)).Granted) })
+}
+
+func aPermitsWaitingCounts(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	w.permit(permitFor(claim, 2))
+	w.permit(permitFor(claim, 3))
+	require.Equal(t, 2*time.Second, w.read(c, claim.Reply.ID).Waited)
+}
+
+func permitsAreAnsweredEach(t *testing.T, w *world) {
+	_, first := w.fresh()
+	_, second := w.fresh()
+	_, third := w.fresh()
+	w.askToStop(second.Reply.ID)
+	results, err := w.Store.PermitCalls(w.ctx, []turns.CallPermit{permitFor(first, 2), permitFor(second, 2), permitFor(third, 2)})
+	require.NoError(t, err)
+	require.Equal(t, []turns.PermitResult{{Granted: true, Calls: 2}, {}, {Granted: true, Calls: 2}}, results)
+	require.EqualValues(t, 5, w.count("SELECT count(*) FROM provider_calls"))
+}

@@ -1,0 +1,294 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// submitRounds bounds how often a delivery that lost a race looks again, and submitTime how long it goes on after its
+// sender has left: a claim must not be torn off half way.
+const (
+	submitRounds = 8
+	submitTime   = 15 * time.Second
+)
+
+// replyGrace is added to what a reply may take by its limits before any worker may end it.
+const replyGrace = 30 * time.Second
+
+// Submission is what a delivery came to.
+type Submission struct {
+	Key ConversationKey
+	// Turn is the stored user turn, without content.
+	Turn UserTurn
+	// Reply is the one to follow, without content, from Offset on.
+	Reply  Reply
+	Offset uint32
+	Result DeliveryResult
+	// Restarted is set if the delivery's cursor names another reply than Reply.
+	Restarted *Restarted
+}
+
+// Submit takes a delivery of a user turn. A turn that is known with the same input is attached to its running reply, or
+// answered with its finished one, which costs nothing; a new one is claimed, and its reply goes on whatever becomes of
+// the caller. Fails with the codes of Error; nothing is written then, except that a lost commit may have been.
+func (s *Service) Submit(ctx context.Context, caller Caller, d Delivery) (Submission, error) {
+	d.Input = d.Input.Normalise()
+	sub, err := s.submit(ctx, caller, d)
+	if err != nil {
+		s.metrics.submission(ctx, strings.ToLower(string(CodeOf(err))))
+		return Submission{}, err
+	}
+	s.metrics.submission(ctx, string(sub.Result))
+	if sub.Result != ResultNew {
+		layer := d.Source
+		if layer == "" {
+			layer = SourceClientRetry
+		}
+		s.metrics.duplicate(ctx, string(layer))
+	}
+	return sub, nil
+}
+
+func (s *Service) submit(ctx context.Context, caller Caller, d Delivery) (Submission, error) {
+	if err := d.validate(s.set.MaxContentBytes); err != nil {
+		return Submission{}, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
+	defer cancel()
+	a := &arrival{Service: s, caller: caller, Delivery: d, key: d.Input.Key(caller.Tenant),
+		hash: HashInput(d.Input), reply: ReplyID{newID()}, call: CallID{newID()}}
+	defer a.release()
+	for range submitRounds {
+		sub, done, err := a.round(ctx)
+		if done || err != nil {
+			return sub, err
+		}
+	}
+	return Submission{}, &Error{Code: CodeConflict, Problem: "lost a race several times over; send the same turn again", RetryAfter: 100 * time.Millisecond}
+}
+
+// arrival is one delivery on its way through Submit. Its reply and call ids are minted before the first try, so that a
+// claim whose commit got no answer is found again by them.
+type arrival struct {
+	*Service
+	Delivery
+	caller Caller
+	key    ConversationKey
+	hash   []byte
+	reply  ReplyID
+	call   CallID
+	// pending is the claim that was sent last, if one was: its outcome may be unknown.
+	pending *pendingRun
+	// admitted says that a place among the running replies is taken for it.
+	admitted bool
+}
+
+// pendingRun is a claim together with what is needed to run it once it is won.
+type pendingRun struct {
+	claim   Claim
+	request Request
+	// limit is the most time the run takes from the claim on.
+	limit time.Duration
+}
+
+// round looks how things stand and acts on it once; done is false if the claim was lost and must be looked at again.
+func (a *arrival) round(ctx context.Context) (sub Submission, done bool, err error) {
+	st, err := a.store.Lookup(ctx, a.lookup())
+	if err != nil {
+		return sub, false, err
+	}
+	if st.Deleted {
+		return sub, false, deletedConversation()
+	}
+	if stale := a.stale(st); stale {
+		if err := a.resolve(ctx, a.key); err != nil {
+			return sub, false, err
+		}
+		if st, err = a.store.Lookup(ctx, a.lookup()); err != nil {
+			return sub, false, err
+		}
+	}
+	if a.pending != nil && st.Newest != nil && st.Newest.ID == a.reply && st.Newest.Status == StatusInFlight {
+		return a.won(st, *st.Newest), true, nil
+	}
+	if st.Turn != nil {
+		sub, known, err := a.known(st)
+		if known || err != nil {
+			return sub, true, err
+		}
+	}
+	if err := a.checkCursor(st); err != nil {
+		return sub, false, err
+	}
+	return a.claim(ctx, st)
+}
+
+func (a *arrival) lookup() LookupQuery {
+	q := LookupQuery{Key: a.key, Turn: a.Input.Turn, Parent: a.Input.Parent}
+	if a.Cursor != nil {
+		q.Cursor = a.Cursor.Reply
+	}
+	return q
+}
+
+// stale reports a reply in flight whose lease has run out: it is resolved before anything is said of it.
+func (a *arrival) stale(st Standing) bool {
+	return st.Running != nil && (st.Running.OwnerDead || st.Running.LeaseLeft < 0)
+}
+
+// known answers a delivery of a stored turn, unless it is to make a new attempt.
+func (a *arrival) known(st Standing) (Submission, bool, error) {
+	if string(st.InputHash) != string(a.hash) {
+		return Submission{}, true, &Error{Code: CodeTurnReused, Field: "input.turn_id",
+			Problem: "is known with another input; send a new turn under a new id", Meta: map[string]string{"resource": "turn"}}
+	}
+	if err := a.checkCursor(st); err != nil {
+		return Submission{}, true, err
+	}
+	switch {
+	case st.Live != nil && st.Live.Status == StatusInFlight:
+		return a.answer(st, *st.Live, ResultAttached), true, nil
+	case st.Live != nil:
+		return a.answer(st, *st.Live, ResultReplayed), true, nil
+	case st.Newest == nil:
+		return Submission{}, true, &Error{Code: CodeInternal, Problem: "the turn has no reply"}
+	case a.curable(st):
+		return Submission{}, false, nil
+	default:
+		return a.answer(st, *st.Newest, ResultReplayed), true, nil
+	}
+}
+
+// curable reports whether this delivery makes a new attempt: the last one ended in a way that trying again can cure,
+// calls are left, the provider's wish to wait has passed, and no later turn was started.
+func (a *arrival) curable(st Standing) bool {
+	r := st.Newest
+	if !r.Reason.Curable() || r.Calls >= a.set.MaxCalls || st.CancelledGeneration >= r.Generation {
+		return false
+	}
+	if st.LastTurn != a.Input.Turn {
+		return false
+	}
+	now := r.CreateTime.Add(r.Age)
+	return !now.Before(r.EndTime.Add(r.RetryAfter))
+}
+
+// checkCursor refuses a cursor that names no reply of this turn.
+func (a *arrival) checkCursor(st Standing) error {
+	if a.Cursor != nil && st.Cursor == nil {
+		return &Error{Code: CodeInvalidCursor, Field: "cursor.reply_id", Problem: "is no reply to this turn; send the turn without a cursor"}
+	}
+	return nil
+}
+
+// answer makes the submission that follows a reply.
+func (a *arrival) answer(st Standing, r Reply, result DeliveryResult) Submission {
+	sub := Submission{Key: a.key, Reply: r, Result: result}
+	if st.Turn != nil {
+		sub.Turn = *st.Turn
+		sub.Turn.Content = nil
+	}
+	if a.Cursor == nil {
+		return sub
+	}
+	if a.Cursor.Reply == r.ID {
+		sub.Offset = a.Cursor.Offset
+	} else if st.Cursor != nil {
+		sub.Restarted = &Restarted{Reply: r.ID, Previous: *st.Cursor}
+	}
+	return sub
+}
+
+// claim tries to start the turn's reply.
+func (a *arrival) claim(ctx context.Context, st Standing) (Submission, bool, error) {
+	if st.Running != nil {
+		return Submission{}, false, busy(*st.Running)
+	}
+	if a.pending == nil || a.pending.claim.ExpectVersion != st.Version {
+		pending, err := a.prepare(ctx, st)
+		if err != nil {
+			return Submission{}, false, err
+		}
+		a.pending = &pending
+	}
+	if err := a.admit(); err != nil {
+		return Submission{}, false, err
+	}
+	results, err := a.store.Claim(ctx, []Claim{a.pending.claim})
+	if errors.Is(err, ErrUnknownOutcome) && ctx.Err() == nil {
+		return Submission{}, false, nil // the same ids are looked for, and sent again if they are not there
+	}
+	if err != nil {
+		return Submission{}, false, err
+	}
+	if !results[0].Won {
+		return Submission{}, false, nil
+	}
+	return a.won(st, a.pending.claim.row(results[0].CreateTime)), true, nil
+}
+
+// admit takes a place among the running replies, or refuses before anything is written.
+func (a *arrival) admit() error {
+	if a.admitted {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.draining {
+		return &Error{Code: CodeDraining, Problem: "this worker is shutting down; send the same turn to another", RetryAfter: 100 * time.Millisecond}
+	}
+	if a.places >= a.set.MaxInFlight {
+		return &Error{Code: CodeOverloaded, Problem: "too many replies are running; send the same turn again later", RetryAfter: time.Second}
+	}
+	a.places++
+	a.running.Add(1)
+	a.admitted = true
+	return nil
+}
+
+// release gives the place back if no run took it over.
+func (a *arrival) release() {
+	if a.admitted {
+		a.leavePlace()
+	}
+}
+
+// won starts the run of a claim that was committed.
+func (a *arrival) won(st Standing, r Reply) Submission {
+	result := ResultNew
+	if a.pending.claim.NewTurn == nil {
+		result = ResultRetried
+	}
+	a.admitted = false // the run gives the place back
+	a.start(*a.pending, r)
+	if st.Turn == nil {
+		c := a.pending.claim
+		st.Turn = &UserTurn{Conversation: c.Conversation, ID: c.Turn, Parent: c.NewTurn.Parent, Seq: c.NextSeq,
+			Options: c.NewTurn.Options, Generation: 1, CreateTime: r.CreateTime}
+	}
+	return a.answer(st, r, result)
+}
+
+// row is the reply that the claim inserts.
+func (c Claim) row(created time.Time) Reply {
+	return Reply{
+		Conversation: c.Conversation, ID: c.Reply.ID, Turn: c.Turn, Status: StatusInFlight, Attempt: c.Reply.Attempt,
+		Generation: c.Reply.Generation, Epoch: 1, Owner: c.Reply.Owner, Endpoint: c.Reply.Route.Endpoint,
+		Provider: c.Reply.Route.Provider, Model: c.Reply.Route.Model, Calls: c.Reply.Calls, Waited: c.Reply.Waited,
+		RequestHash: c.Reply.RequestHash, WindowStart: c.Reply.WindowStart, CreateTime: created,
+	}
+}
+
+func busy(r Reply) error {
+	wait := max(min(r.LeaseLeft, 5*time.Second), time.Second)
+	return &Error{Code: CodeBusy, RetryAfter: wait,
+		Problem: "another reply of the conversation is running; wait for it, or cancel it",
+		Meta: map[string]string{
+			"turn_id": r.Turn.String(), "reply_id": r.ID.String(),
+			"age_ms":              fmt.Sprint(r.Age.Milliseconds()),
+			"lease_expires_in_ms": fmt.Sprint(r.LeaseLeft.Milliseconds()),
+		}}
+}
