@@ -1,0 +1,151 @@
+package storetest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnd/turnd/turns"
+)
+
+func readers() []promise {
+	return []promise{
+		{"a missing reply is not found", aMissingReplyIsNotFound},
+		{"a user turn's id is not a reply's", aTurnIsNoReply},
+		{"a running reply reads from its chunks, an ended one from its row", contentComesFromWhereItIs},
+		{"logs of many replies are read at once, each from its offset", logsAreReadAtOnce},
+		{"a reply that is gone has a zero id in its view", aGoneReplyHasAZeroView},
+		{"a view's row has no content and says how the reply stands", aViewSaysHowItStands},
+		{"a user turn is found by its own id and by a reply's", aTurnIsFoundByBothIDs},
+		{"a turn of a missing row is not found", aMissingTurnIsNotFound},
+		{"replies to a turn come oldest first with content, at most limit", repliesComeOldestFirst},
+		{"nothing returned shares memory with the store", nothingIsShared},
+	}
+}
+
+func notFound(t *testing.T, err error) {
+	t.Helper()
+	require.Error(t, err)
+	require.Equal(t, turns.CodeNotFound, turns.CodeOf(err))
+}
+
+func aMissingReplyIsNotFound(t *testing.T, w *world) {
+	c, _ := w.fresh()
+	_, err := w.Store.ReadReply(w.ctx, c.key, newReplyID())
+	notFound(t, err)
+}
+
+func aTurnIsNoReply(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	_, err := w.Store.ReadReply(w.ctx, c.key, turns.ReplyID(claim.Turn))
+	notFound(t, err)
+	require.True(t, w.viewFrom(c, turns.ReplyID(claim.Turn), 0).Reply.ID.IsZero())
+}
+
+func contentComesFromWhereItIs(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	length := w.append(fenceOf(claim), 0, opening("ab"))
+	length = w.append(fenceOf(claim), length, more("cd"))
+	sameLog(t, []turns.Piece{opening("abcd")}, w.read(c, claim.Reply.ID).Content)
+	w.finish(completing(claim, length, whole("abcdef")))
+	r := w.read(c, claim.Reply.ID)
+	require.Equal(t, []turns.Piece{whole("abcdef")}, r.Content)
+	require.EqualValues(t, 8, r.Length)
+}
+
+func logsAreReadAtOnce(t *testing.T, w *world) {
+	c1, first := w.fresh()
+	c2, second := w.fresh()
+	length := w.append(fenceOf(first), 0, opening("ab"))
+	w.append(fenceOf(first), length, more("cd"))
+	w.finish(completing(second, 0, whole("wxyz")))
+	views, err := w.Store.ReadLogs(w.ctx, []turns.LogPosition{
+		{Key: c2.key, Reply: second.Reply.ID, From: 3}, {Key: c1.key, Reply: newReplyID()},
+		{Key: c1.key, Reply: first.Reply.ID, From: length}, {Key: c1.key, Reply: first.Reply.ID},
+	})
+	require.NoError(t, err)
+	require.Len(t, views, 4)
+	require.Equal(t, []turns.Piece{{Kind: turns.KindText, Text: "yz", Ends: true}}, views[0].Pieces)
+	require.Equal(t, second.Reply.ID, views[0].Reply.ID)
+	equal(t, turns.LogView{}, views[1], cmpopts.EquateEmpty())
+	require.Equal(t, []turns.Piece{more("cd")}, views[2].Pieces)
+	sameLog(t, []turns.Piece{opening("abcd")}, views[3].Pieces)
+}
+
+func aGoneReplyHasAZeroView(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	w.exec("DELETE FROM turns WHERE id = %s", claim.Reply.ID.UUID)
+	equal(t, turns.LogView{}, w.viewFrom(c, claim.Reply.ID, 0), cmpopts.EquateEmpty())
+}
+
+func aViewSaysHowItStands(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	w.append(fenceOf(claim), 0, opening("ab"))
+	view := w.viewFrom(c, claim.Reply.ID, 0)
+	require.Nil(t, view.Reply.Content)
+	require.EqualValues(t, 3, view.Reply.Length)
+	require.Positive(t, view.Reply.LeaseLeft)
+	w.bury(w.worker)
+	require.True(t, w.viewFrom(c, claim.Reply.ID, 3).Reply.OwnerDead)
+	w.sweep(sweeping(claim, 3, opening("ab")))
+	view = w.viewFrom(c, claim.Reply.ID, 3)
+	require.Equal(t, turns.ReasonLeaseExpired, view.Reply.Reason)
+	require.Empty(t, view.Pieces)
+	require.Nil(t, view.Reply.Content)
+}
+
+func aTurnIsFoundByBothIDs(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	for _, id := range []turns.RowID{claim.Turn.Row(), claim.Reply.ID.Row()} {
+		turn, err := w.Store.FindTurn(w.ctx, c.key, id)
+		require.NoError(t, err)
+		require.Equal(t, claim.Turn, turn.ID)
+		require.Equal(t, c.id, turn.Conversation)
+		require.Equal(t, claim.NewTurn.Content, turn.Content)
+	}
+}
+
+func aMissingTurnIsNotFound(t *testing.T, w *world) {
+	c, _ := w.fresh()
+	_, err := w.Store.FindTurn(w.ctx, c.key, turns.RowID{UUID: uuid.New()})
+	notFound(t, err)
+}
+
+func repliesComeOldestFirst(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	want := []turns.ReplyID{claim.Reply.ID}
+	for range 2 {
+		w.finish(abandoning(claim, 0, turns.ReasonShutdown, opening("a")))
+		claim = w.win(w.again(c, claim.Turn))
+		want = append(want, claim.Reply.ID)
+	}
+	w.append(fenceOf(claim), 0, opening("b"))
+	replies, err := w.Store.RepliesTo(w.ctx, c.key, claim.Turn, 10)
+	require.NoError(t, err)
+	require.Len(t, replies, 3)
+	for i, r := range replies {
+		require.Equal(t, want[i], r.ID)
+		require.Equal(t, []turns.Piece{opening([]string{"a", "a", "b"}[i])}, r.Content)
+	}
+	bounded, err := w.Store.RepliesTo(w.ctx, c.key, claim.Turn, 2)
+	require.NoError(t, err)
+	require.Len(t, bounded, 2)
+	none, err := w.Store.RepliesTo(w.ctx, c.key, newTurnID(), 2)
+	require.NoError(t, err)
+	require.Empty(t, none)
+}
+
+func nothingIsShared(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	w.finish(completing(claim, 0, whole("abc")))
+	first := w.read(c, claim.Reply.ID)
+	kept := slices.Clone(first.RequestHash)
+	first.RequestHash[0]++
+	first.Content[0].Text = "spoilt"
+	again := w.read(c, claim.Reply.ID)
+	require.Equal(t, kept, again.RequestHash)
+	require.Equal(t, "abc", again.Content[0].Text)
+}

@@ -1,0 +1,162 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnd/turnd/turns"
+)
+
+func transitions() []promise {
+	return []promise{
+		{"an ending that the table has is written as it says", endingsOfTheTable},
+		{"an ending that the table does not have is a typed error and changes nothing", endingsOutsideTheTable},
+		{"a sweep that the table has is written as it says", sweepsOfTheTable},
+		{"a sweep that the table does not have is a typed error and changes nothing", sweepsOutsideTheTable},
+		{"no write in the table's name changes a reply that is not in flight", nothingLeavesAnEnd},
+	}
+}
+
+// step is what a write says it does to a reply in flight.
+type step struct {
+	verb   turns.Verb
+	to     turns.Status
+	reason turns.Reason
+}
+
+// steps is every step that can be written down, sorted by whether a method with these verbs must take it.
+func steps(verbs ...turns.Verb) (within, outside []step) {
+	for _, verb := range allVerbs() {
+		for _, to := range []turns.Status{turns.StatusInFlight, turns.StatusComplete, turns.StatusHeld, turns.StatusAbandoned} {
+			for _, reason := range append([]turns.Reason{""}, turns.Reasons...) {
+				_, ok := turns.Allowed(turns.StatusInFlight, "", verb, to, reason)
+				ok = ok && slices.Contains(verbs, verb) && (reason != "") == (to == turns.StatusAbandoned)
+				if s := (step{verb, to, reason}); ok {
+					within = append(within, s)
+				} else {
+					outside = append(outside, s)
+				}
+			}
+		}
+	}
+	return within, outside
+}
+
+func allVerbs() (verbs []turns.Verb) {
+	for _, t := range turns.Transitions {
+		if !slices.Contains(verbs, t.Verb) {
+			verbs = append(verbs, t.Verb)
+		}
+	}
+	return verbs
+}
+
+func endingSteps() (within, outside []step) { return steps(turns.VerbComplete, turns.VerbAbandon) }
+
+func sweepSteps() (within, outside []step) {
+	return steps(turns.VerbSweep, turns.VerbExpire, turns.VerbCancel)
+}
+
+func (s step) ending(c turns.Claim) turns.Ending {
+	e := completing(c, 0, whole("a"))
+	e.Verb, e.Status, e.Reason = s.verb, s.to, s.reason
+	return e
+}
+
+func (s step) sweeping(c turns.Claim) turns.Sweeping {
+	sw := sweeping(c, 0)
+	sw.Verb, sw.Status, sw.Reason = s.verb, s.to, s.reason
+	return sw
+}
+
+func typed(t *testing.T, err error, s step) {
+	t.Helper()
+	var typed *turns.Error
+	require.True(t, errors.As(err, &typed), "%v: %v", s, err)
+}
+
+func endingsOfTheTable(t *testing.T, w *world) {
+	within, _ := endingSteps()
+	for _, s := range within {
+		c, claim := w.fresh()
+		w.finish(s.ending(claim))
+		r := w.read(c, claim.Reply.ID)
+		require.Equal(t, s, step{s.verb, r.Status, r.Reason})
+	}
+}
+
+func endingsOutsideTheTable(t *testing.T, w *world) {
+	_, claim := w.fresh()
+	_, outside := endingSteps()
+	w.unchanged(func() {
+		for _, s := range outside {
+			_, err := w.Store.End(w.ctx, []turns.Ending{s.ending(claim)})
+			typed(t, err, s)
+		}
+	})
+}
+
+func sweepsOfTheTable(t *testing.T, w *world) {
+	within, _ := sweepSteps()
+	for _, s := range within {
+		c, claim := w.fresh()
+		w.askToStop(claim.Reply.ID)
+		w.bury(w.worker)
+		require.True(t, w.sweep(s.sweeping(claim)), s)
+		r := w.read(c, claim.Reply.ID)
+		require.Equal(t, s, step{s.verb, r.Status, r.Reason})
+		require.Equal(t, s.to != turns.StatusAbandoned, r.EndTime.IsZero())
+		w.worker = w.register()
+	}
+}
+
+func sweepsOutsideTheTable(t *testing.T, w *world) {
+	_, claim := w.fresh()
+	w.bury(w.worker)
+	_, outside := sweepSteps()
+	w.unchanged(func() {
+		for _, s := range outside {
+			_, err := w.Store.Sweep(w.ctx, s.sweeping(claim))
+			typed(t, err, s)
+		}
+	})
+}
+
+// ended brings a reply to each status that is not in flight, with each reason.
+func (w *world) ended() (claims []turns.Claim) {
+	_, complete := w.fresh()
+	w.finish(completing(complete, 0))
+	_, held := w.fresh()
+	w.hold(held.Reply.ID)
+	claims = append(claims, complete, held)
+	for _, reason := range turns.Reasons {
+		_, claim := w.fresh()
+		w.finish(abandoning(claim, 0, turns.ReasonShutdown))
+		w.exec("UPDATE turns SET reason = '"+string(reason)+"' WHERE id = %s", claim.Reply.ID.UUID)
+		claims = append(claims, claim)
+	}
+	return claims
+}
+
+func nothingLeavesAnEnd(t *testing.T, w *world) {
+	claims := w.ended()
+	w.bury(w.worker)
+	ends, _ := endingSteps()
+	outs, _ := sweepSteps()
+	w.unchanged(func() {
+		for _, claim := range claims {
+			for _, s := range ends {
+				require.False(t, w.end(s.ending(claim)).Won, s)
+			}
+			for _, s := range outs {
+				require.False(t, w.sweep(s.sweeping(claim)), s)
+			}
+			require.False(t, w.checkpoint(fenceOf(claim), 0, opening("a")).Held)
+			require.False(t, w.permit(permitFor(claim, 2)).Granted)
+			require.False(t, w.claim(claim).Won)
+		}
+	})
+}
