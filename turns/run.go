@@ -27,7 +27,7 @@ type run struct {
 	usage Usage
 
 	// mu is held while a statement about the reply is under way, so that a checkpoint and the ending never race.
-	mu         sync.Mutex
+	mu     sync.Mutex
 	stored uint32 // length of the stored log
 	noted  string // the response id that is stored
 	over   bool   // no checkpoint may follow

@@ -1,0 +1,80 @@
+package turns
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+)
+
+func plainDelivery() Delivery {
+	return Delivery{Input: Input{Turn: TurnID{uuid.Max}, Content: []Block{Text{"hi"}}}}
+}
+
+func TestABadDeliveryIsRefusedByFieldAndNeverQuoted(t *testing.T) {
+	const secret = "wordsofauser"
+	for name, c := range map[string]struct {
+		change func(*Delivery)
+		code   Code
+		field  string
+	}{
+		"no turn id":          {func(d *Delivery) { d.Input.Turn = TurnID{} }, CodeInvalidField, "input.turn_id"},
+		"no content":          {func(d *Delivery) { d.Input.Content = nil }, CodeContentEmpty, "input.content"},
+		"blank content":       {func(d *Delivery) { d.Input.Content = []Block{Text{" \n\t "}, Text{}} }, CodeContentEmpty, "input.content"},
+		"too large":           {func(d *Delivery) { d.Input.Content = []Block{Text{strings.Repeat(secret, 100)}} }, CodeContentTooLarge, "input.content"},
+		"not UTF-8":           {func(d *Delivery) { d.Input.Content = []Block{Text{secret + "\xff"}} }, CodeInvalidField, "input.content[0].text"},
+		"a reply's block":     {func(d *Delivery) { d.Input.Content = []Block{Thinking{Text: secret}} }, CodeInvalidField, "input.content[0]"},
+		"an image":            {func(d *Delivery) { d.Input.Content = []Block{Image{URL: secret}} }, CodeUnimplemented, "input.content[0]"},
+		"enqueue":             {func(d *Delivery) { d.OnBusy = OnBusyEnqueue }, CodeUnimplemented, "input.on_busy"},
+		"supersede":           {func(d *Delivery) { d.OnBusy = OnBusySupersede }, CodeUnimplemented, "input.on_busy"},
+		"hold":                {func(d *Delivery) { d.OnAmbiguous = OnAmbiguousHold }, CodeUnimplemented, "input.on_ambiguous"},
+		"continue":            {func(d *Delivery) { d.OnPartial = OnPartialContinue }, CodeUnimplemented, "input.on_partial"},
+		"cancel on leave":     {func(d *Delivery) { d.OnDisconnect = OnDisconnectCancel }, CodeUnimplemented, "input.on_disconnect"},
+		"tools":               {func(d *Delivery) { d.Input.Options.Tools = []Tool{{Name: secret}} }, CodeUnimplemented, "input.options.tools"},
+		"thinking":            {func(d *Delivery) { d.Input.Options.ThinkingBudgetTokens = 1 }, CodeUnimplemented, "input.options.thinking_budget_tokens"},
+		"a negative deadline": {func(d *Delivery) { d.Deadline = -1 }, CodeInvalidField, "input.deadline"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := plainDelivery()
+			c.change(&d)
+			err := d.validate(1000)
+			require.Error(t, err)
+			require.Equal(t, c.code, CodeOf(err))
+			require.Equal(t, c.field, err.(*Error).Field)
+			require.NotContains(t, err.Error(), secret)
+		})
+	}
+	require.NoError(t, plainDelivery().validate(1000))
+}
+
+func TestContentAtTheLimitIsTaken(t *testing.T) {
+	d := plainDelivery()
+	d.Input.Content = []Block{Text{strings.Repeat("x", 1000)}}
+	require.NoError(t, d.validate(1000))
+	d.Input.Content = []Block{Text{strings.Repeat("x", 1001)}}
+	require.Equal(t, CodeContentTooLarge, CodeOf(d.validate(1000)))
+}
+
+func TestStoredContentComesBackAsItWas(t *testing.T) {
+	content := []Block{
+		Text{"naive 你好🦀 👩‍👩‍👧 \"quoted\" <b>"}, Image{MediaType: "image/png", Data: []byte{0, 1}}, Image{URL: "u"},
+		Document{MediaType: "text/plain", Title: "t", Data: []byte{2}}, ToolUse{ID: "a", Name: "f", InputJSON: `{"b":1,"a":1e99}`},
+		ToolResult{ToolUseID: "a", IsError: true, Content: []Block{Text{"x"}}}, Thinking{Text: "hm", Redacted: true},
+		Refusal{Text: "no", Category: "c"}, Opaque{Provider: "p", Type: "t"},
+	}
+	data, err := EncodeContent(content)
+	require.NoError(t, err)
+	back, err := DecodeContent(data)
+	require.NoError(t, err)
+	require.Equal(t, content, back)
+	_, err = DecodeContent([]byte(`[{"kind":"hologram"}]`))
+	require.Error(t, err)
+	warm := 0.0
+	options := Options{Model: "m", Temperature: &warm, StopSequences: []string{"a"}, ToolChoice: &ToolChoice{Mode: "any"}}
+	stored, err := EncodeOptions(options)
+	require.NoError(t, err)
+	again, err := DecodeOptions(stored)
+	require.NoError(t, err)
+	require.Equal(t, options, again)
+}

@@ -1,0 +1,121 @@
+package turns_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// drawLog draws a log by what may be appended to one: blocks of text with runes of every width, tool calls, empty ones.
+func drawLog(t *rapid.T) *turns.Log {
+	log := new(turns.Log)
+	blocks := rapid.IntRange(0, 5).Draw(t, "blocks")
+	for i := range blocks {
+		kind := rapid.SampledFrom([]turns.BlockKind{turns.KindText, turns.KindThinking, turns.KindToolUse}).Draw(t, "kind")
+		first := turns.Piece{Block: uint32(i), Kind: kind, Starts: true}
+		if kind == turns.KindToolUse {
+			first.ToolUseID, first.ToolName = "call", "lookup"
+		}
+		must(t, log.Append(first))
+		for range rapid.IntRange(0, 4).Draw(t, "writes") {
+			text := rapid.SampledFrom([]string{"a", "é", "你好", "🦀", "👩‍👩‍👧", "plain words ", "\n"}).Draw(t, "text")
+			must(t, log.Append(turns.Piece{Block: uint32(i), Kind: kind, Text: text}))
+		}
+		if i < blocks-1 || rapid.Bool().Draw(t, "ended") {
+			must(t, log.Append(turns.Piece{Block: uint32(i), Kind: kind, Ends: true}))
+		}
+	}
+	return log
+}
+
+func must(t interface{ Fatal(...any) }, err error) {
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestALogReadInAnyStepsFromAnyOffsetIsTheSameLog(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := drawLog(t)
+		whole, end, err := log.From(0, 0)
+		require.NoError(t, err)
+		require.Equal(t, log.Len(), end)
+		copied := new(turns.Log)
+		for offset := uint32(0); offset < log.Len(); {
+			pieces, next, err := log.From(offset, rapid.IntRange(1, 9).Draw(t, "step"))
+			require.NoError(t, err)
+			require.Greater(t, next, offset, "a read that is not at the end must move on")
+			for _, p := range pieces {
+				require.True(t, utf8.ValidString(p.Text))
+				must(t, copied.Append(p))
+			}
+			offset = next
+		}
+		again, _, err := copied.From(0, 0)
+		require.NoError(t, err)
+		require.Equal(t, whole, again)
+	})
+}
+
+func TestStoredPiecesRebuildTheLog(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := drawLog(t)
+		pieces, _, err := log.From(0, 0)
+		require.NoError(t, err)
+		data, err := turns.EncodePieces(pieces)
+		require.NoError(t, err)
+		decoded, err := turns.DecodePieces(data)
+		require.NoError(t, err)
+		rebuilt, err := turns.LogOf(decoded)
+		require.NoError(t, err)
+		require.Equal(t, log.Len(), rebuilt.Len())
+		again, _, err := rebuilt.From(0, 0)
+		require.NoError(t, err)
+		require.Equal(t, pieces, again)
+	})
+}
+
+func TestEveryOffsetIsARuneBoundaryOrRefused(t *testing.T) {
+	log := new(turns.Log)
+	must(t, log.Append(turns.Piece{Kind: turns.KindText, Starts: true, Text: "é🦀", Ends: true}))
+	require.Equal(t, uint32(8), log.Len())
+	good := map[uint32]bool{0: true, 1: true, 3: true, 7: true, 8: true}
+	for offset := uint32(0); offset <= 10; offset++ {
+		_, _, err := log.From(offset, 0)
+		if good[offset] {
+			require.NoError(t, err, "offset %d", offset)
+		} else {
+			require.ErrorIs(t, err, turns.ErrBadOffset, "offset %d", offset)
+		}
+	}
+}
+
+func TestALogTakesOnlyWhatContinuesIt(t *testing.T) {
+	log := new(turns.Log)
+	require.Error(t, log.Append(turns.Piece{Text: "no block is open"}))
+	must(t, log.Append(turns.Piece{Kind: turns.KindText, Starts: true, Text: "a"}))
+	require.Error(t, log.Append(turns.Piece{Block: 1, Kind: turns.KindText, Starts: true}), "another block while one is open")
+	require.Error(t, log.Append(turns.Piece{Block: 1, Text: "b"}), "a block that did not start")
+	require.Error(t, log.Append(turns.Piece{Text: "\xe4\xbd"}), "half a rune")
+	must(t, log.Append(turns.Piece{Ends: true}))
+	require.Error(t, log.Append(turns.Piece{Text: "b"}), "more of a block that ended")
+	require.Error(t, log.Append(turns.Piece{Block: 3, Starts: true}), "a block out of order")
+	require.Equal(t, uint32(3), log.Len(), "what was refused changes nothing")
+}
+
+func TestContentIsCutAtItsLimitAndSaysSo(t *testing.T) {
+	log := new(turns.Log)
+	must(t, log.Append(turns.Piece{Kind: turns.KindText, Starts: true, Text: strings.Repeat("你", 100), Ends: true}))
+	blocks, cut := log.Blocks(31)
+	require.True(t, cut)
+	require.True(t, utf8.ValidString(turns.PlainText(blocks)))
+	require.InDelta(t, 31, len(turns.PlainText(blocks)), 3)
+	blocks, cut = log.Blocks(0)
+	require.False(t, cut)
+	require.Equal(t, strings.Repeat("你", 100), turns.PlainText(blocks))
+}

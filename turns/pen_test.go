@@ -1,0 +1,64 @@
+package turns
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+// plainLog is a LiveLog without followers.
+type plainLog struct {
+	LiveLog
+	Log
+}
+
+func (l *plainLog) Append(p Piece) error { return l.Log.Append(p) }
+
+func (l *plainLog) HasContent() bool { return l.Log.HasContent() }
+
+func newPen(max int) (*pen, *plainLog) {
+	log := new(plainLog)
+	return &pen{log: log, max: max}, log
+}
+
+func TestABlockThatSaysNothingLeavesNoTrace(t *testing.T) {
+	p, log := newPen(100)
+	require.NoError(t, p.start(BlockStarted{Kind: KindText}))
+	require.Zero(t, log.Len(), "a start is held back until the first byte, so that another call may follow on the reply")
+	require.NoError(t, p.write(""))
+	require.NoError(t, p.end())
+	require.Zero(t, log.Len())
+	require.NoError(t, p.start(BlockStarted{Kind: KindText}))
+	require.NoError(t, p.write("hi"))
+	require.NoError(t, p.end())
+	require.Equal(t, uint32(4), log.Len())
+	require.NoError(t, p.start(BlockStarted{Kind: KindToolUse, ToolUseID: "a", ToolName: "f"}))
+	require.NoError(t, p.end())
+	require.Equal(t, uint32(6), log.Len(), "a tool call without input is content")
+}
+
+func TestABlockLeftOpenIsEndedByTheNext(t *testing.T) {
+	p, log := newPen(100)
+	require.NoError(t, p.write("a delta without a block is dropped"))
+	require.NoError(t, p.start(BlockStarted{Kind: KindText}))
+	require.NoError(t, p.write("one"))
+	require.NoError(t, p.start(BlockStarted{Kind: KindText}))
+	require.NoError(t, p.write("two"))
+	require.NoError(t, p.end())
+	require.Equal(t, uint32(10), log.Len())
+}
+
+func TestALogStopsAtItsLimitBetweenRunes(t *testing.T) {
+	for limit := 1; limit < 40; limit++ {
+		p, log := newPen(limit)
+		require.NoError(t, p.start(BlockStarted{Kind: KindText}))
+		require.NoError(t, p.write(strings.Repeat("你", 20)))
+		require.True(t, p.full)
+		blocks, _ := log.Blocks(0)
+		require.True(t, utf8.ValidString(PlainText(blocks)))
+		require.LessOrEqual(t, len(PlainText(blocks)), limit)
+		require.NoError(t, p.write("more"), "what comes after is dropped")
+	}
+}

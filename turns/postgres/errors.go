@@ -1,0 +1,89 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// The SQLSTATEs that are acted on; the others are told apart by their class.
+const (
+	stateForeignKey    = "23503"
+	stateUnique        = "23505"
+	stateSerialization = "40001"
+	stateDeadlock      = "40P01"
+)
+
+// notSent marks an error that came before the statement could have left for the server.
+type notSent struct{ error }
+
+func (e notSent) Unwrap() error { return e.error }
+
+// mapRead says what the failure of a read means.
+func mapRead(op string, err error) error { return mapError(op, err, false) }
+
+// mapWrite says what the failure of a write means: once it may have been sent, a lost answer is an unknown outcome.
+func mapWrite(op string, err error) error { return mapError(op, err, true) }
+
+// mapError is the one place where the driver's errors become the domain's. The server's text is dropped, since it can
+// quote values; the SQLSTATE is kept.
+func mapError(op string, err error, write bool) error {
+	if err == nil {
+		return nil
+	}
+	if state, ok := sqlState(err); ok {
+		return mapState(op, state, write && !errors.As(err, new(notSent)))
+	}
+	unsent := errors.As(err, new(notSent)) || pgconn.SafeToRetry(err)
+	if write && !unsent {
+		return fmt.Errorf("%s: %w", op, turns.Unavailable(fmt.Errorf("%w: %w", turns.ErrUnknownOutcome, err)))
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return fmt.Errorf("%s: %w", op, turns.Unavailable(err))
+}
+
+// mapState is mapError for an answer of the server.
+func mapState(op, state string, sent bool) error {
+	cause := fmt.Errorf("the database answered SQLSTATE %s", state)
+	switch {
+	case strings.HasPrefix(state, "08"), strings.HasPrefix(state, "57P"):
+		// The session or a part of the database went away. Whether it had committed before that nobody said.
+		if sent {
+			cause = fmt.Errorf("%w: %w", turns.ErrUnknownOutcome, cause)
+		}
+		return fmt.Errorf("%s: %w", op, turns.Unavailable(cause))
+	case strings.HasPrefix(state, "53"), wantsRetryState(state):
+		return fmt.Errorf("%s: %w", op, turns.Unavailable(cause))
+	case state == stateForeignKey:
+		return fmt.Errorf("%s: %w", op, turns.NotFound("turn", "input.parent_id"))
+	}
+	return fmt.Errorf("%s: %w", op, cause)
+}
+
+func sqlState(err error) (string, bool) {
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) {
+		return "", false
+	}
+	return answer.Code, true
+}
+
+func isUniqueViolation(err error) bool {
+	state, ok := sqlState(err)
+	return ok && state == stateUnique
+}
+
+// wantsRetry reports whether the database rolled a statement back only because of another that ran beside it.
+func wantsRetry(err error) bool {
+	state, ok := sqlState(err)
+	return ok && wantsRetryState(state)
+}
+
+func wantsRetryState(state string) bool { return state == stateSerialization || state == stateDeadlock }
