@@ -11,6 +11,9 @@ import (
 const (
 	maxFileLines = 600 // a file that is longer holds more than one concept
 	maxFuncLines = 100 // a function that is longer is not read but skimmed
+
+	medianFuncLines = 10 // half of the functions outside tests are at most this long
+	p90FuncLines    = 40 // and nine of ten are at most this long
 )
 
 // Rule is one rule of the house.
@@ -33,6 +36,11 @@ func Rules() []Rule {
 		{"package comments", "each package says what it means, in a comment that begins with \"Package name\"", withoutComment},
 		{"file length", fmt.Sprintf("no file is longer than %d lines; split it by concept", maxFileLines), longFiles},
 		{"function length", fmt.Sprintf("no function is longer than %d lines; split it", maxFuncLines), longFuncs},
+		{
+			"function sizes",
+			fmt.Sprintf("outside tests the median of function lengths is at most %d lines, the 90th percentile %d", medianFuncLines, p90FuncLines),
+			funcSizes,
+		},
 		{"names", "packages and files are named after what they hold, never util, common or helpers", vagueNames},
 		{"no open ends", "what is to be done is done or filed, not left in a comment", openEnds},
 		{"no init", "nothing happens by being imported; construct it in the command", initFuncs},
@@ -148,6 +156,29 @@ func longFuncs(t *Tree) (breaches []string) {
 				breaches = append(breaches, fmt.Sprintf("%s: %s has %d lines", f.Path, fn.Name, fn.Lines))
 			}
 		}
+	}
+	return breaches
+}
+
+func funcSizes(t *Tree) (breaches []string) {
+	var lines []int
+	for _, f := range t.Files {
+		if strings.HasSuffix(f.Path, "_test.go") {
+			continue
+		}
+		for _, fn := range f.Funcs {
+			lines = append(lines, fn.Lines)
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	slices.Sort(lines)
+	if median := lines[len(lines)/2]; median > medianFuncLines {
+		breaches = append(breaches, fmt.Sprintf("median is %d lines", median))
+	}
+	if p90 := lines[len(lines)*9/10]; p90 > p90FuncLines {
+		breaches = append(breaches, fmt.Sprintf("90th percentile is %d lines", p90))
 	}
 	return breaches
 }

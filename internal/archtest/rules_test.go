@@ -122,6 +122,16 @@ var planted = []struct {
 		Tree{Files: []File{{Path: "turns/claim_test.go", Funcs: []Func{{"TestClaim", 101}}}}},
 		"turns/claim_test.go: TestClaim has 101 lines",
 	},
+	{
+		"function sizes",
+		Tree{Files: []File{{Path: "turns/state.go", Funcs: []Func{{"a", 3}, {"b", 11}, {"c", 12}}}}},
+		"median is 11 lines",
+	},
+	{
+		"function sizes",
+		Tree{Files: []File{{Path: "turns/state.go", Funcs: []Func{{"a", 3}, {"b", 3}, {"c", 41}}}}},
+		"90th percentile is 41 lines",
+	},
 	{"names", Tree{Files: []File{{Path: "turns/util.go"}}}, "turns/util.go"},
 	{"names", Tree{Files: []File{{Path: "server/helpers_test.go"}}}, "server/helpers_test.go"},
 	{"names", Tree{Packages: []Package{importing("./internal/tools/common")}}, "./internal/tools/common"},
@@ -152,7 +162,8 @@ func TestWhatIsJustWithinTheRulesPasses(t *testing.T) {
 			{Path: "./server", Name: "server", TestOnly: true, TestImports: []string{"./server/servertest", "pgregory.net/rapid"}},
 		},
 		Files: []File{
-			{Path: "turns/service.go", Lines: 600, Funcs: []Func{{"Submit", 100}}, Comments: "// Todos are no marks.\n"},
+			{Path: "turns/service.go", Lines: 600, Funcs: []Func{{"Submit", 40}, {"Follow", 10}, {"Cancel", 1}}, Comments: "// Todos are no marks.\n"},
+			{Path: "turns/service_test.go", Lines: 600, Funcs: []Func{{"TestSubmit", 100}}},
 			{Path: "proto/turns/v1/turn.proto", Lines: 900},
 		},
 	}))
