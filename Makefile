@@ -18,7 +18,7 @@ run: ## Start turnd on SQLite with the demo model; needs Go and nothing else.
 	@exec .ci/clean bin/turnd serve --demo --ops-listen 127.0.0.1:9464
 
 test: ## Run all tests with the race detector, on SQLite and on any Postgres that is found.
-	$(VERDICT) test go run ./internal/tools/testsummary test -race ./...
+	$(VERDICT) test .ci/test
 
 check: ## Check format, vet, the wire, generated files and the rules of the house.
 	$(VERDICT) check .ci/check
