@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -20,6 +21,7 @@ type exchange struct {
 	ctx  context.Context // ends when the client is gone or the era is cut
 	sink *sink
 
+	gen     *generation
 	voice   voice
 	isOwner bool
 	headed  bool // the response may start: the log's headers were reached
@@ -45,20 +47,20 @@ func (x *exchange) run(gen func() (*generation, verdict)) End {
 		message := "this idempotency key was used with another request"
 		return x.refuse(refusal{status: http.StatusConflict, message: message}, nil)
 	}
-	x.isOwner = what == verdictNew
+	x.gen, x.isOwner = g, what == verdictNew
 	defer g.leave(x.isOwner)
 	x.voice = x.wire.speak(reply{
-		id: g.id, created: g.created, model: g.req.model, usage: g.plan.Usage, includeUsage: x.req.includeUsage,
+		id: g.id, created: g.created, model: g.req.model, usage: cmp.Or(g.plan.Usage, UsageFull), includeUsage: x.req.includeUsage,
 		stop: g.plan.stopReason(), lines: newLines(x.plan.LineEnd), input: g.req.words,
 	})
-	return x.follow(g)
+	return x.follow()
 }
 
 // follow reads the log to its end and says what it finds.
-func (x *exchange) follow(g *generation) End {
+func (x *exchange) follow() End {
 	for at := 0; ; {
-		items := g.read(x.ctx, at)
-		if x.ctx.Err() != nil {
+		items := x.gen.read(x.ctx, at)
+		if x.isOver() {
 			return x.left()
 		}
 		if len(items) == 0 {
@@ -69,10 +71,19 @@ func (x *exchange) follow(g *generation) End {
 				return end
 			}
 			at++
-			if x.isOwner {
-				g.passed(at)
-			}
+			x.reached(at)
 		}
+	}
+}
+
+// isOver says that nobody is there to talk to. A cut is asked for by itself: it ends the log, and may do so before it has
+// reached the context of the exchange.
+func (x *exchange) isOver() bool { return x.ctx.Err() != nil || x.era.ctx.Err() != nil }
+
+// reached tells the generation how far its owner has come; negative is that it will come no further.
+func (x *exchange) reached(at int) {
+	if x.gen != nil && x.isOwner {
+		x.gen.passed(at)
 	}
 }
 
@@ -188,7 +199,7 @@ func (x *exchange) say(b []byte) End {
 }
 
 func (x *exchange) write(b []byte) End {
-	if x.ctx.Err() != nil {
+	if x.isOver() {
 		return x.left()
 	}
 	if x.sink.mode != WriteOnce {

@@ -44,7 +44,7 @@ type generation struct {
 	closed  bool   // nothing more will be appended
 	failed  bool   // ended before its terminal event
 	readers int
-	// ownerAt is how many items the owner's exchange has dealt with; negative once it is gone.
+	// ownerAt is how many items the owner's exchange has dealt with; negative once it will deal with no more.
 	ownerAt int
 }
 

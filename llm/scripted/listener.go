@@ -11,9 +11,6 @@ import (
 	"time"
 )
 
-// errRefused ends a connection that an accept step took; net/http closes it without a word.
-var errRefused = errors.New("scripted: connection taken by an accept step")
-
 // drainBytes bounds what is read from a connection that was closed at accept, so that FIN is not turned into a reset by
 // bytes left unread.
 const drainBytes = 64 << 20
@@ -108,7 +105,8 @@ func isControl(head []byte) (control, known bool) {
 	return false, !bytes.HasPrefix([]byte(controlPrefix), path)
 }
 
-// accept plays the steps of the rule that takes this connection, if one does.
+// accept plays the steps of the rule that takes this connection, if one does. What it takes ends in io.EOF, which net/http
+// answers with no word of its own.
 func (c *conn) accept(e *era) error {
 	rule, taken := e.program().pickAccept()
 	if !taken {
@@ -120,18 +118,18 @@ func (c *conn) accept(e *era) error {
 		switch step.Do {
 		case DoWait:
 			if !await(e.ctx, e.book.arrive(step.Gate)) {
-				return errRefused
+				return io.EOF
 			}
 		case DoReset:
 			reset(c.Conn)
-			return errRefused
+			return io.EOF
 		case DoClose:
 			c.closeWrite()
 			c.drain(e.ctx, drainBytes)
 			return io.EOF
 		default:
 			c.drain(e.ctx, 1<<62)
-			return errRefused
+			return io.EOF
 		}
 	}
 	return nil

@@ -38,11 +38,11 @@ type wire struct {
 
 var wires = []wire{
 	{
-		name: wireAnthropic, path: "/v1/messages", idHeader: "request-id", idKind: "msg",
+		name: wireAnthropic, path: "/v1/messages", idHeader: "request-id", idKind: "msg_",
 		parse: parseAnthropic, refusal: anthropicRefusal, speak: newAnthropicVoice,
 	},
 	{
-		name: wireOpenAI, path: "/v1/chat/completions", idHeader: "x-request-id", idKind: "chatcmpl",
+		name: wireOpenAI, path: "/v1/chat/completions", idHeader: "x-request-id", idKind: "chatcmpl-",
 		parse: parseOpenAI, refusal: openaiRefusal, speak: newOpenAIVoice,
 	},
 }

@@ -92,12 +92,12 @@ func randomID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Serve accepts connections until Close and returns nil then. It may be called for several listeners, which it closes.
+// Serve accepts connections until Close and returns nil then, or at once when the server is closed. It may be called for several listeners, which it closes.
 func (s *Server) Serve(l net.Listener) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return errors.Join(http.ErrServerClosed, l.Close())
+		return l.Close()
 	}
 	s.serving.Add(1)
 	s.mu.Unlock()
@@ -198,7 +198,7 @@ func (s *Server) Handler() http.Handler {
 
 // serveWire reads a request and answers it.
 func (s *Server) serveWire(w http.ResponseWriter, r *http.Request, wire *wire) {
-	x := &exchange{wire: wire, requestID: s.nextID("req"), w: w, ctl: http.NewResponseController(w)}
+	x := &exchange{wire: wire, requestID: s.nextID("req_"), w: w, ctl: http.NewResponseController(w)}
 	w.Header().Set(wire.idHeader, x.requestID)
 	if r.Method != http.MethodPost {
 		s.turnAway(w, x, http.StatusMethodNotAllowed)
@@ -261,5 +261,5 @@ func (s *Server) answer(x *exchange, r *http.Request, body []byte) {
 
 // nextID returns an id that no other response of this process has.
 func (s *Server) nextID(kind string) string {
-	return fmt.Sprintf("%s_%s%06d", kind, s.idBase, s.ids.Add(1))
+	return fmt.Sprintf("%s%s%06d", kind, s.idBase, s.ids.Add(1))
 }

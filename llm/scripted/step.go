@@ -48,6 +48,7 @@ func (x *exchange) step(step Step) End {
 		x.hangUp(nil)
 		return EndClosed
 	case DoSilence, DoKeepOpen:
+		x.reached(-1)
 		<-x.ctx.Done()
 		return x.left()
 	default:
@@ -92,6 +93,7 @@ func (x *exchange) noise(do Action) End {
 
 // endless writes a line that never ends, until the client leaves or stops reading.
 func (x *exchange) endless() End {
+	x.reached(-1)
 	x.sink.mode = WriteEvent
 	chunk := make([]byte, 4<<10)
 	for i := range chunk {
