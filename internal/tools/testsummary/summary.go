@@ -38,11 +38,12 @@ type summary struct {
 	packages int
 	skipped  int
 	failed   []string
+	inTests  map[string]bool // packages in which a test failed
 	postgres bool
 }
 
 func newSummary(to io.Writer) *summary {
-	return &summary{to: to, output: map[key]*strings.Builder{}}
+	return &summary{to: to, output: map[key]*strings.Builder{}, inTests: map[string]bool{}}
 }
 
 // read takes events until the end of the stream. A line that is no event is shown as it is.
@@ -115,6 +116,7 @@ func (s *summary) end(k key, how string) {
 		s.show(fmt.Sprintf("skipped %s %s: %s\n", k.pkg, k.test, s.reason(k)))
 	case "fail":
 		s.failed = append(s.failed, k.test)
+		s.inTests[k.pkg] = true
 		s.show(s.held(k))
 	}
 }
@@ -124,10 +126,13 @@ func (s *summary) endPackage(k key, how string) {
 	if how != "skip" { // a package without tests
 		s.packages++
 	}
-	if how == "fail" {
-		s.failed = append(s.failed, k.pkg[strings.LastIndex(k.pkg, "/")+1:])
-		s.show(s.held(k))
+	if how != "fail" {
+		return
 	}
+	if !s.inTests[k.pkg] {
+		s.failed = append(s.failed, k.pkg[strings.LastIndex(k.pkg, "/")+1:])
+	}
+	s.show(s.held(k))
 }
 
 // reason is what a skipped test said, without the place and go test's own lines.

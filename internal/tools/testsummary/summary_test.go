@@ -62,7 +62,7 @@ func TestAFailureShowsItsOutputAndIsNamed(t *testing.T) {
 	require.Contains(t, shown, "three_test.go:9: boom\nFAIL\tx/c\t0.2s\n")
 	line, ok := s.verdict(errors.New("exit status 1"), false)
 	require.False(t, ok)
-	require.Equal(t, "failed=2 tests=2: TestThree, c", line)
+	require.Equal(t, "failed=1 tests=2: TestThree", line)
 }
 
 func TestAPackageThatFailsWithoutATestIsShown(t *testing.T) {
@@ -71,8 +71,9 @@ func TestAPackageThatFailsWithoutATestIsShown(t *testing.T) {
 		`{"Action":"output","Package":"x/e","Output":"goleak: found a goroutine\n"}`,
 		`{"Action":"fail","Package":"x/e"}`)
 	require.Equal(t, "d.go:1: no such thing\ngoleak: found a goroutine\n", shown)
-	_, ok := s.verdict(nil, false)
+	line, ok := s.verdict(nil, false)
 	require.False(t, ok)
+	require.Equal(t, "failed=1 tests=0: e", line)
 }
 
 func TestARunThatTestsNothingOrBreaksOffDoesNotPass(t *testing.T) {
