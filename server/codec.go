@@ -1,0 +1,76 @@
+package server
+
+import (
+	"crypto/rand"
+	"fmt"
+
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // registers the codec that is wrapped
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// markField is the number of the unknown field that carries a mark: the highest there is, which no message of the wire
+// uses.
+const markField = protowire.MaxValidNumber
+
+// codec decodes requests so that bytes which are no message still reach an interceptor: grpc-go answers a failed decode
+// by itself, with INTERNAL and no details. Instead the message is left empty but for a mark, an unknown field with what
+// is wrong, and complaint reads it. A mark begins with bytes that this codec drew at random, so no client can send one.
+type codec struct {
+	encoding.CodecV2
+	secret [16]byte
+}
+
+func newCodec() *codec {
+	c := &codec{CodecV2: encoding.GetCodecV2("proto")}
+	_, _ = rand.Read(c.secret[:]) // never fails
+	return c
+}
+
+// Unmarshal implements encoding.CodecV2.
+func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
+	m, ok := v.(proto.Message)
+	if !ok {
+		return fmt.Errorf("decode: %T is not a message", v)
+	}
+	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buf.Free()
+	raw := buf.ReadOnlyData()
+	if proto.Unmarshal(raw, m) != nil {
+		c.mark(m, findFault(raw, m.ProtoReflect().Descriptor()))
+	}
+	return nil
+}
+
+func (c *codec) mark(m proto.Message, f fault) {
+	proto.Reset(m)
+	kind := byte(0)
+	if f.utf8 {
+		kind = 1
+	}
+	value := append(c.secret[:len(c.secret):len(c.secret)], kind)
+	value = append(value, f.path...)
+	raw := protowire.AppendTag(nil, markField, protowire.BytesType)
+	m.ProtoReflect().SetUnknown(protowire.AppendBytes(raw, value))
+}
+
+// complaint is the error of a message whose bytes could not be decoded, nil for any other.
+func (c *codec) complaint(m proto.Message) error {
+	num, _, n := protowire.ConsumeTag(m.ProtoReflect().GetUnknown())
+	if n < 0 || num != markField {
+		return nil
+	}
+	value, n := protowire.ConsumeBytes(m.ProtoReflect().GetUnknown()[n:])
+	if n < 0 || len(value) <= len(c.secret) || string(value[:len(c.secret)]) != string(c.secret[:]) {
+		return nil
+	}
+	kind, path := value[len(c.secret)], string(value[len(c.secret)+1:])
+	if kind == 1 {
+		return &turns.Error{Code: turns.CodeInvalidField, Field: path, Problem: "is not valid UTF-8; send text as UTF-8"}
+	}
+	return &turns.Error{Code: turns.CodeInvalidField, Field: path, Problem: "can't be decoded as a protobuf message"}
+}

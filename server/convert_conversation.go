@@ -1,0 +1,63 @@
+package server
+
+import (
+	"fmt"
+
+	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+	"github.com/turnd/turnd/turns"
+)
+
+// Bounds of labels; the wire's own rule bounds only how many a conversation has.
+const (
+	maxLabels     = 32
+	maxLabelKey   = 64
+	maxLabelValue = 256
+)
+
+// conversationFromWire reads what a client may set of a conversation.
+func conversationFromWire(c *turnsv1.Conversation, limit int) (turns.Conversation, error) {
+	if err := refuseUnknown(c.ProtoReflect(), "conversation"); err != nil {
+		return turns.Conversation{}, err
+	}
+	id, err := parseOptionalID("conversation.conversation_id", c.GetConversationId())
+	if err != nil {
+		return turns.Conversation{}, err
+	}
+	defaults, err := optionsFromWire("conversation.defaults", c.GetDefaults())
+	if err != nil {
+		return turns.Conversation{}, err
+	}
+	if err := within("conversation.defaults", optionsSize(defaults), limit); err != nil {
+		return turns.Conversation{}, err
+	}
+	if err := checkLabels("conversation.labels", c.GetLabels()); err != nil {
+		return turns.Conversation{}, err
+	}
+	return turns.Conversation{ID: turns.ConversationID{UUID: id}, Title: c.GetTitle(), Defaults: defaults, Labels: c.GetLabels()}, nil
+}
+
+func checkLabels(field string, labels map[string]string) error {
+	if len(labels) > maxLabels {
+		return invalidField(field, fmt.Sprintf("has more than %d labels", maxLabels))
+	}
+	for k, v := range labels {
+		if len(k) == 0 || len(k) > maxLabelKey || len(v) > maxLabelValue {
+			return invalidField(field, fmt.Sprintf("has a key that is not of 1 to %d bytes, or a value beyond %d", maxLabelKey, maxLabelValue))
+		}
+	}
+	return nil
+}
+
+func conversationToWire(c turns.Conversation) *turnsv1.Conversation {
+	return &turnsv1.Conversation{
+		ConversationId: idText(c.ID.UUID),
+		Title:          c.Title,
+		Defaults:       optionsToWire(c.Defaults),
+		Labels:         c.Labels,
+		LeafId:         idText(c.Leaf.UUID),
+		RunningReplyId: idText(c.Running.UUID),
+		Version:        c.Version,
+		CreateTime:     timeToWire(c.CreateTime),
+		UpdateTime:     timeToWire(c.UpdateTime),
+	}
+}

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+	"github.com/turnd/turnd/turns"
+)
+
+// previousAttemptsHeader is set by gRPC libraries that retry a call by themselves.
+const previousAttemptsHeader = "grpc-previous-rpc-attempts"
+
+// deliveryFromWire reads an arrival of a user turn. limit is the most bytes of content, and of options.
+func deliveryFromWire(ctx context.Context, in *turnsv1.TurnInput, cursor *turnsv1.Cursor, limit int) (turns.Delivery, error) {
+	if err := refuseUnknown(in.ProtoReflect(), "input"); err != nil {
+		return turns.Delivery{}, err
+	}
+	input, err := inputFromWire(in)
+	if err != nil {
+		return turns.Delivery{}, err
+	}
+	if err := within("input.content", turns.SizeOf(input.Content), limit); err != nil {
+		return turns.Delivery{}, err
+	}
+	if err := within("input.options", optionsSize(input.Options), limit); err != nil {
+		return turns.Delivery{}, err
+	}
+	d := turns.Delivery{Input: input}
+	if err := policiesFromWire(&d, in); err != nil {
+		return turns.Delivery{}, err
+	}
+	if d.Source == "" && retriedByLibrary(ctx) {
+		d.Source = turns.SourceClientRetry
+	}
+	d.Cursor, err = cursorFromWire(cursor)
+	return d, err
+}
+
+func inputFromWire(in *turnsv1.TurnInput) (turns.Input, error) {
+	conversation, err := parseOptionalID("input.conversation_id", in.GetConversationId())
+	if err != nil {
+		return turns.Input{}, err
+	}
+	turn, err := parseID("input.turn_id", in.GetTurnId())
+	if err != nil {
+		return turns.Input{}, err
+	}
+	options, err := optionsFromWire("input.options", in.GetOptions())
+	if err != nil {
+		return turns.Input{}, err
+	}
+	out := turns.Input{
+		Conversation: turns.ConversationID{UUID: conversation},
+		Turn:         turns.TurnID{UUID: turn},
+		Content:      contentFromWire(in.GetContent()),
+		Options:      options,
+	}
+	switch p := in.GetParent().(type) {
+	case *turnsv1.TurnInput_ParentId:
+		parent, err := parseID("input.parent_id", p.ParentId)
+		if err != nil {
+			return turns.Input{}, err
+		}
+		out.Parent, out.ParentSet = turns.RowID{UUID: parent}, true
+	case *turnsv1.TurnInput_Root:
+		out.ParentSet = true
+	}
+	return out, nil
+}
+
+// policiesFromWire reads what concerns this delivery alone.
+func policiesFromWire(d *turns.Delivery, in *turnsv1.TurnInput) error {
+	var known [5]bool
+	d.OnBusy, known[0] = onBusies.domain(in.GetOnBusy())
+	d.OnDisconnect, known[1] = onDisconnects.domain(in.GetOnDisconnect())
+	d.OnAmbiguous, known[2] = onAmbiguouses.domain(in.GetOnAmbiguous())
+	d.OnPartial, known[3] = onPartials.domain(in.GetOnPartial())
+	d.Source, known[4] = deliverySources.domain(in.GetSource())
+	for i, field := range []string{"on_busy", "on_disconnect", "on_ambiguous", "on_partial", "source"} {
+		if !known[i] {
+			return invalidField("input."+field, "is not a value that this server knows")
+		}
+	}
+	if _, err := durationFromWire("input.disconnect_grace", in.GetDisconnectGrace()); err != nil {
+		return err
+	}
+	deadline, err := durationFromWire("input.deadline", in.GetDeadline())
+	d.Deadline = deadline
+	return err
+}
+
+func durationFromWire(field string, d *durationpb.Duration) (time.Duration, error) {
+	if d == nil {
+		return 0, nil
+	}
+	if d.CheckValid() != nil || d.AsDuration() < 0 {
+		return 0, invalidField(field, "must be a duration that is not negative")
+	}
+	return d.AsDuration(), nil
+}
+
+func cursorFromWire(c *turnsv1.Cursor) (*turns.Cursor, error) {
+	if c == nil {
+		return nil, nil
+	}
+	id, err := parseID("cursor.reply_id", c.GetReplyId())
+	if err != nil {
+		return nil, err
+	}
+	return &turns.Cursor{Reply: turns.ReplyID{UUID: id}, Offset: c.GetOffset()}, nil
+}
+
+// retriedByLibrary reports a call that a gRPC library sent again without its program's doing.
+func retriedByLibrary(ctx context.Context) bool {
+	md, _ := metadata.FromIncomingContext(ctx)
+	for _, v := range md.Get(previousAttemptsHeader) {
+		if n, err := strconv.Atoi(v); err == nil && n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func within(field string, size, limit int) error {
+	if size <= limit {
+		return nil
+	}
+	return &turns.Error{Code: turns.CodeContentTooLarge, Field: field,
+		Problem: fmt.Sprintf("is %d bytes and the limit is %d; send less", size, limit),
+		Meta:    map[string]string{"size": strconv.Itoa(size), "limit": strconv.Itoa(limit)}}
+}

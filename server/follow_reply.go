@@ -1,0 +1,27 @@
+package server
+
+import (
+	"google.golang.org/grpc"
+
+	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+)
+
+// FollowReply streams one reply from any offset, and starts nothing.
+func (t turnService) FollowReply(req *turnsv1.FollowReplyRequest, stream grpc.ServerStreamingServer[turnsv1.FollowReplyResponse]) error {
+	ctx := stream.Context()
+	conversation, err := parseConversation(req.GetConversationId())
+	if err != nil {
+		return err
+	}
+	target, err := parseTarget(req.GetTurnId(), req.GetReplyId())
+	if err != nil {
+		return err
+	}
+	key, reply, err := t.cfg.Service.FollowTarget(ctx, callerOf(ctx), conversation, target)
+	if err != nil {
+		return err
+	}
+	nothing := func() error { return nil }
+	send := func(e *turnsv1.Event) error { return stream.Send(&turnsv1.FollowReplyResponse{Event: e}) }
+	return t.follow(ctx, key, reply.ID, req.GetOffset(), nothing, send)
+}

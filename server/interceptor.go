@@ -1,0 +1,125 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// gate stands before every handler: it names the caller, refuses what is not served or breaks a rule of the wire,
+// recovers panics, and makes the status of every error.
+type gate struct {
+	mapper   mapper
+	codec    *codec
+	validate *validator
+	identify func(context.Context) (turns.Caller, error)
+	calls    *calls
+}
+
+// unary is the interceptor of unary calls.
+func (g *gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+	ctx, leave := g.calls.enter(ctx, info.FullMethod)
+	defer leave()
+	defer g.finish(ctx, info.FullMethod, &err)
+	if ctx, err = g.admit(ctx, info.FullMethod); err != nil {
+		return nil, err
+	}
+	if err := g.check(req); err != nil {
+		return nil, err
+	}
+	return handler(ctx, req)
+}
+
+// stream is the interceptor of streams. Their request is checked when the handler receives it.
+func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	ctx, leave := g.calls.enter(ss.Context(), info.FullMethod)
+	defer leave()
+	defer g.finish(ctx, info.FullMethod, &err)
+	if ctx, err = g.admit(ctx, info.FullMethod); err != nil {
+		return err
+	}
+	return handler(srv, &checkedStream{ServerStream: ss, ctx: ctx, check: g.check})
+}
+
+// finish recovers a panic and makes a status of the call's error. It must be deferred itself.
+func (g *gate) finish(ctx context.Context, method string, err *error) {
+	if v := recover(); v != nil {
+		*err = &panicError{value: v, stack: debug.Stack()}
+	}
+	if *err != nil {
+		*err = g.mapper.status(ctx, method, *err)
+	}
+}
+
+// admit names the caller of our own services; health and reflection know none.
+func (g *gate) admit(ctx context.Context, method string) (context.Context, error) {
+	if !ours(method) {
+		return ctx, nil
+	}
+	if problem, ok := unbuilt[method]; ok {
+		return ctx, &turns.Error{Code: turns.CodeUnimplemented, Problem: problem}
+	}
+	caller, err := g.identify(ctx)
+	if err != nil {
+		return ctx, err
+	}
+	return withCaller(ctx, caller), nil
+}
+
+// check refuses a message that could not be decoded or breaks a rule of the wire.
+func (g *gate) check(req any) error {
+	m, ok := req.(proto.Message)
+	if !ok {
+		return nil
+	}
+	if err := g.codec.complaint(m); err != nil {
+		return err
+	}
+	return g.validate.check(m)
+}
+
+// ours reports a method of turnd's own services.
+func ours(method string) bool { return strings.HasPrefix(method, "/turns.v1.") }
+
+// checkedStream checks each message that it receives.
+type checkedStream struct {
+	grpc.ServerStream
+	ctx   context.Context
+	check func(any) error
+}
+
+// Context implements grpc.ServerStream.
+func (s *checkedStream) Context() context.Context { return s.ctx }
+
+// RecvMsg implements grpc.ServerStream.
+func (s *checkedStream) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	return s.check(m)
+}
+
+// panicError is a panic of a handler.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+// Error implements error. A runtime error's text is safe; any other value could hold what a handler worked on.
+func (e *panicError) Error() string {
+	if err, ok := e.value.(interface{ RuntimeError() }); ok {
+		return fmt.Sprintf("panic: %v", err)
+	}
+	return fmt.Sprintf("panic with a %T", e.value)
+}
+
+// unknownMethod answers calls of methods that no service has.
+func unknownMethod(any, grpc.ServerStream) error {
+	return &turns.Error{Code: turns.CodeUnimplemented, Problem: "this server has no such method"}
+}

@@ -1,0 +1,213 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+)
+
+// Config is what a Server is made of. Service and Follower are required; the zero value of every other field takes the
+// default that its comment gives.
+type Config struct {
+	Service  Service
+	Follower Follower
+	// Logger gets what is not meant for clients. Default: nothing is logged.
+	Logger *slog.Logger
+	// Auth is how callers prove who they are: "none" (default).
+	Auth string
+	// MaxContentBytes bounds the content of a user turn, and apart from it its options: 4 MiB.
+	MaxContentBytes int
+	// MaxRecvBytes bounds a message on its way in: 16 MiB. It is above MaxContentBytes so that content which is somewhat
+	// too large gets an error that says so.
+	MaxRecvBytes int
+	// Grace is how long calls may go on after the context of Serve has ended: 30 s.
+	Grace time.Duration
+	// SniffTimeout is how long a new connection may take to show its protocol, and an HTTP request its header: 5 s.
+	SniffTimeout time.Duration
+	// MaxConnections bounds open connections; further ones wait in the kernel's queue: 8192.
+	MaxConnections int
+	// MaxStreams bounds the calls under way on one connection: 1024.
+	MaxStreams uint32
+	// Web answers HTTP/1.1 on the same port. Default: a page that says that gRPC is served here.
+	Web http.Handler
+}
+
+func (c Config) withDefaults() Config {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Web == nil {
+		c.Web = http.HandlerFunc(webNotice)
+	}
+	orDefault(&c.MaxContentBytes, 4<<20)
+	orDefault(&c.MaxRecvBytes, 16<<20)
+	orDefault(&c.Grace, 30*time.Second)
+	orDefault(&c.SniffTimeout, 5*time.Second)
+	orDefault(&c.MaxConnections, 8192)
+	orDefault(&c.MaxStreams, 1024)
+	return c
+}
+
+func orDefault[T comparable](v *T, d T) {
+	var unset T
+	if *v == unset {
+		*v = d
+	}
+}
+
+// Server serves turnd's wire. Make it by New; it serves once.
+type Server struct {
+	cfg    Config
+	grpc   *grpc.Server
+	web    *http.Server
+	health *health.Server
+	calls  *calls
+}
+
+// turnService and conversationService are the handlers of the two services.
+type (
+	turnService struct {
+		turnsv1.UnimplementedTurnServiceServer
+		*Server
+	}
+	conversationService struct {
+		turnsv1.UnimplementedConversationServiceServer
+		*Server
+	}
+	operatorService struct {
+		turnsv1.UnimplementedOperatorServiceServer
+	}
+)
+
+// New makes a server that is not yet serving. It fails if the rules of the wire can't be compiled or Auth is not built.
+func New(cfg Config) (*Server, error) {
+	cfg = cfg.withDefaults()
+	if cfg.Service == nil || cfg.Follower == nil {
+		return nil, errors.New("server needs a Service and a Follower")
+	}
+	if err := CheckAuth(cfg.Auth, "localhost:0"); err != nil {
+		return nil, err
+	}
+	rules, err := newValidator()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, health: health.NewServer(), calls: newCalls()}
+	g := &gate{mapper: mapper{cfg.Logger}, codec: newCodec(), validate: rules, identify: callerByName, calls: s.calls}
+	s.grpc = grpc.NewServer(s.options(g)...)
+	s.web = s.newWeb()
+	turnsv1.RegisterTurnServiceServer(s.grpc, turnService{Server: s})
+	turnsv1.RegisterConversationServiceServer(s.grpc, conversationService{Server: s})
+	turnsv1.RegisterOperatorServiceServer(s.grpc, operatorService{})
+	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc)
+	s.setServing(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	return s, nil
+}
+
+func (s *Server) options(g *gate) []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.UnaryInterceptor(g.unary),
+		grpc.StreamInterceptor(g.stream),
+		grpc.UnknownServiceHandler(unknownMethod),
+		grpc.ForceServerCodecV2(g.codec),
+		grpc.MaxRecvMsgSize(s.cfg.MaxRecvBytes),
+		grpc.MaxConcurrentStreams(s.cfg.MaxStreams),
+		grpc.MaxHeaderListSize(32 << 10),
+		grpc.ConnectionTimeout(s.cfg.SniffTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(true),
+	}
+}
+
+// Serve serves on a listener, which it closes, until ctx ends, and then drains: health says NOT_SERVING, nothing new is
+// accepted, and running calls end by themselves within the grace; what still runs then is ended with a status that says
+// that the server is shutting down. It returns when everything that it started has ended: nil after a drain, an error if
+// the listener failed or may not be used with Auth.
+func (s *Server) Serve(ctx context.Context, lis net.Listener) error {
+	if addr, ok := lis.Addr().(*net.TCPAddr); ok {
+		if err := CheckAuth(s.cfg.Auth, addr.String()); err != nil {
+			return errors.Join(err, lis.Close())
+		}
+	}
+	split := newSplitter(lis, s.cfg.MaxConnections, s.cfg.SniffTimeout)
+	group, failed := errgroup.WithContext(ctx)
+	group.Go(split.run)
+	group.Go(func() error { return unless(s.grpc.Serve(split.grpc), grpc.ErrServerStopped) })
+	group.Go(func() error { return unless(s.web.Serve(split.web), http.ErrServerClosed) })
+	group.Go(func() error {
+		<-failed.Done()
+		s.drain(split)
+		return nil
+	})
+	s.setServing(grpc_health_v1.HealthCheckResponse_SERVING)
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}
+
+// unless is err, if it is not the one that only tells of a stop.
+func unless(err, stop error) error {
+	if errors.Is(err, stop) {
+		return nil
+	}
+	return err
+}
+
+// drain ends everything. The web goes first: a graceful stop of gRPC would cut calls that came in by way of HTTP/1.1.
+func (s *Server) drain(split *splitter) {
+	s.health.Shutdown()
+	split.close()
+	grace, cancel := context.WithTimeout(context.Background(), s.cfg.Grace)
+	defer cancel()
+	if s.web.Shutdown(grace) != nil {
+		_ = s.web.Close()
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.grpc.GracefulStop()
+	}()
+	select {
+	case <-s.calls.drained():
+	case <-grace.Done():
+		s.cfg.Logger.Warn("grace is over; calls still running are cut off")
+	}
+	s.calls.cutAll()
+	select {
+	case <-stopped:
+	case <-time.After(lastWords):
+		s.grpc.Stop() // a reader that takes nothing holds its stream open
+		<-stopped
+	}
+}
+
+// lastWords is how long a call that was cut off has to send its status.
+const lastWords = time.Second
+
+// setServing sets the health of the server as a whole and of each of its services.
+func (s *Server) setServing(status grpc_health_v1.HealthCheckResponse_ServingStatus) {
+	s.health.SetServingStatus("", status)
+	for _, name := range []string{
+		turnsv1.TurnService_ServiceDesc.ServiceName,
+		turnsv1.ConversationService_ServiceDesc.ServiceName,
+		turnsv1.OperatorService_ServiceDesc.ServiceName,
+	} {
+		s.health.SetServingStatus(name, status)
+	}
+}

@@ -1,0 +1,29 @@
+package server
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// Service is what the server asks of the domain; turns.Service is the one that is served.
+type Service interface {
+	Submit(context.Context, turns.Caller, turns.Delivery) (turns.Submission, error)
+	FollowTarget(context.Context, turns.Caller, turns.ConversationID, turns.RowID) (turns.ConversationKey, turns.Reply, error)
+	GetTurn(context.Context, turns.Caller, turns.ConversationID, turns.RowID) (turns.UserTurn, []turns.Reply, error)
+	ListTurns(context.Context, turns.Caller, turns.ListQuery) (entries []turns.TurnEntry, nextPageToken string, err error)
+	CreateConversation(context.Context, turns.Caller, turns.Conversation) (turns.Conversation, error)
+	GetConversation(context.Context, turns.Caller, turns.ConversationID) (turns.Conversation, error)
+	ListConversations(ctx context.Context, caller turns.Caller, labels map[string]string, pageSize int, pageToken string) (
+		page []turns.Conversation, nextPageToken string, err error)
+	UpdateConversation(context.Context, turns.Caller, turns.ConversationUpdate) (turns.Conversation, error)
+	// Advice says what a client may do about a reply as it stands, and how long to wait first.
+	Advice(turns.Reply) (turns.Advice, time.Duration)
+}
+
+// Follower streams one reply from an offset on; live.Hub is the one that is served.
+type Follower interface {
+	Follow(ctx context.Context, key turns.ConversationKey, reply turns.ReplyID, from uint32) iter.Seq2[turns.Event, error]
+}

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// preface is how every HTTP/2 connection with prior knowledge begins, which is how gRPC speaks without TLS. No request
+// of HTTP/1.1 begins so.
+const preface = "PRI "
+
+// splitter serves two protocols on one listener: it reads the first bytes of each connection and hands it on.
+type splitter struct {
+	lis     net.Listener
+	timeout time.Duration
+	slots   chan struct{} // one for each open connection
+	grpc    *connListener
+	web     *connListener
+	sniffs  sync.WaitGroup
+
+	open  context.Context // until close
+	ended context.CancelFunc
+}
+
+func newSplitter(lis net.Listener, maxConnections int, timeout time.Duration) *splitter {
+	open, ended := context.WithCancel(context.Background())
+	return &splitter{
+		lis:     lis,
+		timeout: timeout,
+		slots:   make(chan struct{}, maxConnections),
+		grpc:    newConnListener(lis.Addr()),
+		web:     newConnListener(lis.Addr()),
+		open:    open,
+		ended:   ended,
+	}
+}
+
+// run accepts until close or until the listener fails.
+func (s *splitter) run() error {
+	defer s.sniffs.Wait()
+	defer s.close()
+	for {
+		select {
+		case s.slots <- struct{}{}:
+		case <-s.open.Done():
+			return nil
+		}
+		conn, err := s.accept()
+		if err != nil {
+			if s.open.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		held := &slotConn{Conn: conn, release: func() { <-s.slots }}
+		s.sniffs.Go(func() { s.sniff(held) })
+	}
+}
+
+// Pauses after an accept that failed for the moment, most often for want of file descriptors.
+const (
+	firstPause = 5 * time.Millisecond
+	longPause  = time.Second
+)
+
+// accept takes the next connection, and waits out failures that pass.
+func (s *splitter) accept() (net.Conn, error) {
+	for pause := firstPause; ; pause = min(2*pause, longPause) {
+		conn, err := s.lis.Accept()
+		var passing interface{ Temporary() bool }
+		if err == nil || !errors.As(err, &passing) || !passing.Temporary() {
+			return conn, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-s.open.Done():
+			return nil, err
+		}
+	}
+}
+
+// sniff hands a connection to whom its first bytes name. One that stays silent is closed.
+func (s *splitter) sniff(conn net.Conn) {
+	head := make([]byte, len(preface))
+	_ = conn.SetReadDeadline(time.Now().Add(s.timeout))
+	unhook := context.AfterFunc(s.open, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // wakes the read below
+	_, err := io.ReadFull(conn, head)
+	if !unhook() || err != nil || conn.SetReadDeadline(time.Time{}) != nil {
+		_ = conn.Close()
+		return
+	}
+	to := s.web
+	if string(head) == preface {
+		to = s.grpc
+	}
+	to.hand(&headConn{Conn: conn, head: head})
+}
+
+// close stops accepting. Connections that were handed on stay open.
+func (s *splitter) close() {
+	s.ended()
+	_ = s.lis.Close()
+}
+
+// slotConn gives its slot back when it is closed.
+type slotConn struct {
+	net.Conn
+	once    sync.Once
+	release func()
+}
+
+// Close implements net.Conn.
+func (c *slotConn) Close() error {
+	defer c.once.Do(c.release)
+	return c.Conn.Close()
+}
+
+// headConn is a connection whose first bytes were read already.
+type headConn struct {
+	net.Conn
+	head []byte
+}
+
+// Read implements net.Conn.
+func (c *headConn) Read(p []byte) (int, error) {
+	if len(c.head) == 0 {
+		return c.Conn.Read(p)
+	}
+	n := copy(p, c.head)
+	c.head = c.head[n:]
+	return n, nil
+}
+
+// connListener is a listener that is handed its connections.
+type connListener struct {
+	addr  net.Addr
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newConnListener(addr net.Addr) *connListener {
+	return &connListener{addr: addr, conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+// hand gives a connection to whoever accepts, and closes it if nobody does any more.
+func (l *connListener) hand(conn net.Conn) {
+	select {
+	case l.conns <- conn:
+	case <-l.done:
+		_ = conn.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (l *connListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *connListener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *connListener) Addr() net.Addr { return l.addr }

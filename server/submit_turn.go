@@ -1,0 +1,24 @@
+package server
+
+import (
+	"context"
+
+	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+)
+
+// SubmitTurn takes a user turn and leaves its reply to go on by itself.
+func (t turnService) SubmitTurn(ctx context.Context, req *turnsv1.SubmitTurnRequest) (*turnsv1.SubmitTurnResponse, error) {
+	delivery, err := deliveryFromWire(ctx, req.GetInput(), nil, t.cfg.MaxContentBytes)
+	if err != nil {
+		return nil, err
+	}
+	sub, err := t.cfg.Service.Submit(ctx, callerOf(ctx), delivery)
+	if err != nil {
+		return nil, err
+	}
+	return &turnsv1.SubmitTurnResponse{
+		Turn:   turnHeadToWire(sub.Turn),
+		Reply:  t.replyHeadToWire(sub.Reply),
+		Result: deliveryResults.wire(sub.Result),
+	}, nil
+}

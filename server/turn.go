@@ -1,0 +1,30 @@
+package server
+
+import (
+	"google.golang.org/grpc"
+
+	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+)
+
+// Turn takes a user turn and streams its reply. Until accepted is sent a failure is a status; from then on what becomes
+// of the reply is an event, and a status only says that the stream was lost.
+func (t turnService) Turn(req *turnsv1.TurnRequest, stream grpc.ServerStreamingServer[turnsv1.TurnResponse]) error {
+	ctx := stream.Context()
+	delivery, err := deliveryFromWire(ctx, req.GetInput(), req.GetCursor(), t.cfg.MaxContentBytes)
+	if err != nil {
+		return err
+	}
+	sub, err := t.cfg.Service.Submit(ctx, callerOf(ctx), delivery)
+	if err != nil {
+		return err
+	}
+	send := func(e *turnsv1.Event) error { return stream.Send(&turnsv1.TurnResponse{Event: e}) }
+	accept := func() error {
+		if err := send(acceptedToWire(sub)); err != nil || sub.Restarted == nil {
+			return err
+		}
+		restarted := &emitter{send: send, reply: sub.Reply.ID, at: sub.Offset}
+		return restarted.write(restartedToWire(*sub.Restarted), 0)
+	}
+	return t.follow(ctx, sub.Key, sub.Reply.ID, sub.Offset, accept, send)
+}
