@@ -17,6 +17,7 @@ const (
 	stateUnique        = "23505"
 	stateSerialization = "40001"
 	stateDeadlock      = "40P01"
+	stateReadOnly      = "25006"
 )
 
 // notSent marks an error that came before the statement could have left for the server.
@@ -59,7 +60,7 @@ func mapState(op, state string, sent bool) error {
 			cause = fmt.Errorf("%w: %w", turns.ErrUnknownOutcome, cause)
 		}
 		return fmt.Errorf("%s: %w", op, turns.Unavailable(cause))
-	case strings.HasPrefix(state, "53"), wantsRetryState(state):
+	case strings.HasPrefix(state, "53"), strings.HasPrefix(state, "57"), state == stateReadOnly, wantsRetryState(state):
 		return fmt.Errorf("%s: %w", op, turns.Unavailable(cause))
 	case state == stateForeignKey:
 		return fmt.Errorf("%s: %w", op, turns.NotFound("turn", "input.parent_id"))

@@ -1,0 +1,192 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// An owner's row is locked so that it can't be buried before this commits. The conversation decides next: it is made,
+// or moved from the version that the claim was built on. What it lets through is inserted, reply first, and there the
+// unique indexes have the last word: a conflict with one undoes the statement, so that a conversation never moves
+// without its reply.
+const claim = `
+WITH item AS (
+	SELECT * FROM unnest(@n::int[], @key::uuid[], @tenant::text[], @subject::text[], @conversation::uuid[],
+		@expect::bigint[], @next_seq::bigint[], @turn::uuid[], @is_new::bool[], @parent::uuid[], @input_hash::bytea[],
+		@content::text[], @options::text[], @reply::uuid[], @attempt::int[], @generation::int[], @owner::uuid[],
+		@endpoint::text[], @provider::text[], @model::text[], @provider_model::text[], @calls::int[], @waited_us::bigint[],
+		@request_hash::bytea[], @builder_version::int[], @window_start::uuid[], @deadline_us::bigint[], @call::uuid[],
+		@number::int[], @first::bool[], @idempotency_key::text[], @request_bytes::bigint[])
+	AS i (n, conversation_key, tenant, subject, conversation_id, expect, next_seq, turn_id, is_new, parent_id, input_hash,
+		content, options, reply_id, attempt, generation, owner, endpoint, provider, model, provider_model, calls, waited_us,
+		request_hash, builder_version, window_start, deadline_us, call_id, number, first, idempotency_key, request_bytes)
+), living AS (
+	SELECT w.worker_id FROM workers w
+	WHERE w.worker_id = ANY (@owner::uuid[]) AND NOT w.dead ORDER BY w.worker_id FOR KEY SHARE OF w
+), eligible AS (
+	SELECT i.*, i.next_seq + CASE WHEN i.is_new THEN 2 ELSE 1 END AS seq_after FROM item i JOIN living l ON l.worker_id = i.owner
+), made AS (
+	INSERT INTO conversations (conversation_key, tenant, subject, conversation_id, next_seq, version, leaf_id, last_turn_id,
+		create_time, update_time)
+	SELECT e.conversation_key, e.tenant, e.subject, e.conversation_id, e.seq_after, 1, e.reply_id,
+		CASE WHEN e.is_new THEN e.turn_id END, clock_timestamp(), clock_timestamp()
+	FROM eligible e WHERE e.expect = 0 ORDER BY e.conversation_key
+	ON CONFLICT (conversation_key) DO NOTHING
+	RETURNING conversation_key
+), locked AS (
+	SELECT c.conversation_key FROM eligible e JOIN conversations c ON c.conversation_key = e.conversation_key
+	WHERE e.expect > 0 AND c.version = e.expect AND c.deleted_at IS NULL
+	ORDER BY c.conversation_key FOR NO KEY UPDATE OF c
+), moved AS (
+	UPDATE conversations c SET version = c.version + 1, next_seq = e.seq_after, leaf_id = e.reply_id,
+		last_turn_id = CASE WHEN e.is_new THEN e.turn_id ELSE c.last_turn_id END, update_time = clock_timestamp()
+	FROM locked l JOIN eligible e ON e.conversation_key = l.conversation_key
+	WHERE c.conversation_key = l.conversation_key AND c.version = e.expect AND c.deleted_at IS NULL
+	RETURNING c.conversation_key
+), decided AS (
+	SELECT e.* FROM eligible e
+	WHERE e.conversation_key IN (SELECT conversation_key FROM made UNION ALL SELECT conversation_key FROM moved)
+), reply AS (
+	INSERT INTO turns (conversation_key, id, role, parent_id, responds_to, seq, generation, status, attempt, epoch, owner,
+		endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls, waited_us,
+		submitted_at, create_time, deadline_at)
+	SELECT d.conversation_key, d.reply_id, 'assistant', d.turn_id, d.turn_id, d.seq_after - 1, d.generation, 'in_flight',
+		d.attempt, 1, d.owner, d.endpoint, d.provider, d.model, d.provider_model, d.request_hash, d.builder_version,
+		d.window_start, d.calls, d.waited_us, clock_timestamp(), clock_timestamp(),
+		clock_timestamp() + NULLIF(d.deadline_us, 0) * interval '1 microsecond'
+	FROM decided d
+	RETURNING conversation_key, id, create_time
+), won AS (
+	SELECT d.*, r.create_time FROM reply r JOIN decided d ON d.conversation_key = r.conversation_key
+), user_turn AS (
+	INSERT INTO turns (conversation_key, id, role, parent_id, seq, content, options, input_hash, generation, create_time)
+	SELECT w.conversation_key, w.turn_id, 'user', w.parent_id, w.next_seq, w.content, w.options, w.input_hash,
+		w.generation, w.create_time
+	FROM won w WHERE w.is_new
+), newer AS (
+	UPDATE turns u SET generation = w.generation FROM won w
+	WHERE NOT w.is_new AND u.conversation_key = w.conversation_key AND u.id = w.turn_id AND u.role = 'user'
+		AND u.generation < w.generation
+), call AS (
+	INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id, epoch,
+		number, first, endpoint, provider, model, idempotency_key, request_hash, request_bytes, create_time)
+	SELECT w.conversation_key, w.call_id, w.tenant, w.conversation_id, w.turn_id, w.generation, w.reply_id, 1,
+		w.number, w.first, w.endpoint, w.provider, w.model, w.idempotency_key, w.request_hash, w.request_bytes, w.create_time
+	FROM won w
+)
+SELECT n, create_time FROM won`
+
+type claimRow struct {
+	N          int
+	CreateTime time.Time
+}
+
+// Claim implements turns.Claims. An error, CodeNotFound for a parent that is missing included, means that nothing of
+// the batch was written; unless it came while the items ran one by one after one of them had met a unique key, when the
+// results still say what was won.
+func (s *Store) Claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimResult, error) {
+	if len(claims) == 0 {
+		return nil, nil
+	}
+	results, err := each(claims, turns.ClaimResult{}, func(items []turns.Claim) ([]turns.ClaimResult, error) {
+		return s.claim(ctx, items)
+	})
+	return results, mapWrite("claim", err)
+}
+
+func (s *Store) claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimResult, error) {
+	args, err := claimArgs(claims)
+	if err != nil {
+		return nil, notSent{err}
+	}
+	rows, err := collect(ctx, s.pool, claim, args, pgx.RowToStructByName[claimRow])
+	if err != nil {
+		return nil, err
+	}
+	results := make([]turns.ClaimResult, len(claims))
+	for _, r := range rows {
+		results[r.N] = turns.ClaimResult{Won: true, CreateTime: r.CreateTime.UTC()}
+	}
+	return results, nil
+}
+
+func claimArgs(claims []turns.Claim) (pgx.NamedArgs, error) {
+	args := pgx.NamedArgs{
+		"n":            places(claims),
+		"key":          column(claims, func(c *turns.Claim) zeronull.UUID { return zeronull.UUID(c.Key) }),
+		"tenant":       column(claims, func(c *turns.Claim) string { return string(c.Tenant) }),
+		"subject":      column(claims, func(c *turns.Claim) string { return c.Subject }),
+		"conversation": column(claims, func(c *turns.Claim) zeronull.UUID { return zeronull.UUID(c.Conversation.UUID) }),
+		"expect":       column(claims, func(c *turns.Claim) int64 { return c.ExpectVersion }),
+		"next_seq":     column(claims, func(c *turns.Claim) int64 { return c.NextSeq }),
+		"turn":         column(claims, func(c *turns.Claim) zeronull.UUID { return zeronull.UUID(c.Turn.UUID) }),
+		"is_new":       column(claims, func(c *turns.Claim) bool { return c.NewTurn != nil }),
+	}
+	addReplies(args, column(claims, func(c *turns.Claim) turns.NewReply { return c.Reply }))
+	addCalls(args, column(claims, func(c *turns.Claim) turns.NewCall { return c.Call }))
+	return args, addNewTurns(args, claims)
+}
+
+// addNewTurns adds the user turns; an item without one gets empty values that the statement passes over.
+func addNewTurns(args pgx.NamedArgs, claims []turns.Claim) error {
+	content, options := make([]string, len(claims)), make([]string, len(claims))
+	parents, hashes := make([]zeronull.UUID, len(claims)), make([][]byte, len(claims))
+	for i := range claims {
+		turn := claims[i].NewTurn
+		if turn == nil {
+			continue
+		}
+		encoded, err := turns.EncodeContent(turn.Content)
+		if err != nil {
+			return fmt.Errorf("encode a turn's content: %w", err)
+		}
+		sent, err := turns.EncodeOptions(turn.Options)
+		if err != nil {
+			return fmt.Errorf("encode a turn's options: %w", err)
+		}
+		content[i], options[i] = string(encoded), string(sent)
+		parents[i], hashes[i] = zeronull.UUID(turn.Parent.UUID), turn.InputHash
+	}
+	args["content"], args["options"], args["parent"], args["input_hash"] = content, options, parents, hashes
+	return nil
+}
+
+func addReplies(args pgx.NamedArgs, replies []turns.NewReply) {
+	args["reply"] = column(replies, func(r *turns.NewReply) zeronull.UUID { return zeronull.UUID(r.ID.UUID) })
+	args["attempt"] = column(replies, func(r *turns.NewReply) int32 { return r.Attempt })
+	args["generation"] = column(replies, func(r *turns.NewReply) int32 { return r.Generation })
+	args["owner"] = column(replies, func(r *turns.NewReply) zeronull.UUID { return zeronull.UUID(r.Owner.UUID) })
+	args["endpoint"] = column(replies, func(r *turns.NewReply) string { return r.Route.Endpoint })
+	args["provider"] = column(replies, func(r *turns.NewReply) string { return r.Route.Provider })
+	args["model"] = column(replies, func(r *turns.NewReply) string { return r.Route.Model })
+	args["provider_model"] = column(replies, func(r *turns.NewReply) string { return r.Route.ProviderModel })
+	args["calls"] = column(replies, func(r *turns.NewReply) int { return r.Calls })
+	args["waited_us"] = column(replies, func(r *turns.NewReply) int64 { return r.Waited.Microseconds() })
+	args["request_hash"] = column(replies, func(r *turns.NewReply) []byte { return r.RequestHash })
+	args["builder_version"] = column(replies, func(r *turns.NewReply) int { return r.BuilderVersion })
+	args["window_start"] = column(replies, func(r *turns.NewReply) zeronull.UUID { return zeronull.UUID(r.WindowStart.UUID) })
+	args["deadline_us"] = column(replies, func(r *turns.NewReply) int64 { return r.Deadline.Microseconds() })
+}
+
+func addCalls(args pgx.NamedArgs, calls []turns.NewCall) {
+	args["call"] = column(calls, func(c *turns.NewCall) zeronull.UUID { return zeronull.UUID(c.ID.UUID) })
+	args["number"] = column(calls, func(c *turns.NewCall) int { return c.Number })
+	args["first"] = column(calls, func(c *turns.NewCall) bool { return c.First })
+	args["idempotency_key"] = column(calls, func(c *turns.NewCall) string { return c.Key })
+	args["request_bytes"] = column(calls, func(c *turns.NewCall) int { return c.RequestBytes })
+}
+
+// places numbers the items of a batch, by which their rows come back.
+func places[I any](items []I) []int {
+	n := make([]int, len(items))
+	for i := range n {
+		n[i] = i
+	}
+	return n
+}

@@ -1,0 +1,166 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// dropAndClose goes with every ending: chunks are dropped, calls are closed as given, and those that nobody gave an
+// outcome for are closed as sent and unknown, estimated at 3.5 bytes a token of their request. It reads from ended.
+const dropAndClose = `
+dropped AS (
+	DELETE FROM reply_chunks k USING ended e WHERE k.conversation_key = e.conversation_key AND k.reply_id = e.id
+), closed AS (` + closeOutcome + `
+	FROM ended e JOIN outcome o ON o.conversation_key = e.conversation_key
+	WHERE p.conversation_key = o.conversation_key AND p.call_id = o.call_id AND p.class = ''
+), guessed AS (
+	UPDATE provider_calls p SET class = 'ambiguous', phase = 'written', token_source = 'estimated',
+		input_tokens = (p.request_bytes * 10 + 34) / 35, wasted_tokens = (p.request_bytes * 10 + 34) / 35,
+		waste_cause = 'ambiguous', end_time = clock_timestamp()
+	FROM ended e
+	WHERE p.conversation_key = e.conversation_key AND p.reply_id = e.id AND p.class = '' AND NOT EXISTS (
+		SELECT 1 FROM outcome o WHERE o.conversation_key = p.conversation_key AND o.call_id = p.call_id)
+)`
+
+// closing is what every ending writes; an item holds it under these names.
+const closing = `
+	status = i.status, reason = i.reason, content = i.content, log_len = i.length, input_tokens = i.input,
+	cache_read_tokens = i.cache_read, cache_write_tokens = i.cache_write, output_tokens = i.output,
+	reasoning_tokens = i.reasoning, token_source = i.source, wasted_tokens = i.wasted, cost_micros = i.cost,
+	provider_calls = i.provider_calls, end_time = CASE WHEN i.status <> 'held' THEN clock_timestamp() END`
+
+const end = `
+WITH` + outcomes + `, item AS (
+	SELECT * FROM unnest(@n::int[], @key::uuid[], @reply::uuid[], @epoch::bigint[], @owner::uuid[], @stored::bigint[],
+		@status::text[], @reason::text[], @content::text[], @length::bigint[], @stop_reason::text[], @response::text[],
+		@provider_code::text[], @retry_after_us::bigint[], @input::bigint[], @cache_read::bigint[], @cache_write::bigint[],
+		@output::bigint[], @reasoning::bigint[], @source::text[], @wasted::bigint[], @cost::bigint[], @provider_calls::int[])
+	AS i (n, conversation_key, reply_id, epoch, owner, stored, status, reason, content, length, stop_reason, response_id,
+		provider_code, retry_after_us, input, cache_read, cache_write, output, reasoning, source, wasted, cost, provider_calls)
+), locked AS (
+	SELECT i.* FROM item i JOIN turns t ON t.conversation_key = i.conversation_key AND t.id = i.reply_id
+	WHERE` + fence + `AND t.log_len = i.stored
+	ORDER BY t.conversation_key, t.id FOR NO KEY UPDATE OF t
+), ended AS (
+	UPDATE turns t SET` + closing + `, stop_reason = i.stop_reason, provider_code = i.provider_code,
+		retry_after_us = i.retry_after_us, settled_at = CASE WHEN i.status <> 'held' THEN clock_timestamp() END,
+		provider_response_id = CASE WHEN i.response_id = '' THEN t.provider_response_id ELSE i.response_id END
+	FROM locked i
+	WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id AND` + fence + `AND t.log_len = i.stored
+	RETURNING i.n, t.conversation_key, t.id, t.end_time
+),` + dropAndClose + `
+SELECT n, end_time FROM ended`
+
+type endRow struct {
+	N       int
+	EndTime zeronull.Timestamptz
+}
+
+// End implements turns.Replies. An ending that the transition table has not is CodeWrongState, and nothing is written.
+func (s *Store) End(ctx context.Context, endings []turns.Ending) ([]turns.EndResult, error) {
+	if len(endings) == 0 {
+		return nil, nil
+	}
+	for i := range endings {
+		if err := allowed(turns.ActorOwner, endings[i].Verb, endings[i].Status, endings[i].Reason); err != nil {
+			return nil, fmt.Errorf("end reply: %w", err)
+		}
+	}
+	args, err := endingArgs(endings)
+	if err != nil {
+		return nil, fmt.Errorf("end reply: %w", err)
+	}
+	rows, err := collect(ctx, s.vital, end, args, pgx.RowToStructByName[endRow])
+	if err != nil {
+		return nil, mapWrite("end reply", err)
+	}
+	results := make([]turns.EndResult, len(endings))
+	for _, r := range rows {
+		results[r.N] = turns.EndResult{Won: true, EndTime: utc(r.EndTime)}
+	}
+	return results, nil
+}
+
+// allowed asks the transition table about an ending of a reply in flight.
+func allowed(actor turns.Actor, verb turns.Verb, to turns.Status, reason turns.Reason) error {
+	t, ok := turns.Allowed(turns.StatusInFlight, "", verb, to, reason)
+	if !ok || t.Actor != actor || t.To == turns.StatusInFlight || (t.To != turns.StatusAbandoned && reason != "") {
+		return &turns.Error{Code: turns.CodeWrongState, Problem: fmt.Sprintf(
+			"a reply in flight can't become %s(%s) by %s of its %s", to, reason, verb, actor)}
+	}
+	return nil
+}
+
+func endingArgs(endings []turns.Ending) (pgx.NamedArgs, error) {
+	content, err := encodeLogs(column(endings, func(e *turns.Ending) []turns.Piece { return e.Content }))
+	if err != nil {
+		return nil, err
+	}
+	args := pgx.NamedArgs{
+		"stored":         column(endings, func(e *turns.Ending) int64 { return int64(e.StoredLength) }),
+		"status":         column(endings, func(e *turns.Ending) string { return string(e.Status) }),
+		"reason":         column(endings, func(e *turns.Ending) string { return string(e.Reason) }),
+		"content":        content,
+		"length":         column(endings, func(e *turns.Ending) int64 { return int64(e.Length) }),
+		"stop_reason":    column(endings, func(e *turns.Ending) string { return string(e.StopReason) }),
+		"response":       column(endings, func(e *turns.Ending) string { return e.ResponseID }),
+		"provider_code":  column(endings, func(e *turns.Ending) string { return e.ProviderCode }),
+		"retry_after_us": column(endings, func(e *turns.Ending) int64 { return e.RetryAfter.Microseconds() }),
+		"provider_calls": column(endings, func(e *turns.Ending) int32 { return e.Usage.Calls }),
+	}
+	addFences(args, column(endings, func(e *turns.Ending) turns.Fence { return e.Fence }))
+	addUsages(args, "", column(endings, func(e *turns.Ending) turns.Usage { return e.Usage }))
+	var calls []turns.CallOutcome
+	for i := range endings {
+		if endings[i].Call != nil {
+			calls = append(calls, *endings[i].Call)
+		}
+	}
+	addOutcomes(args, calls)
+	return args, nil
+}
+
+// That the owner is dead is read without a lock, and still a guard: dead is for ever, and a missing worker never comes.
+const sweep = `
+WITH` + outcomes + `, item AS (
+	SELECT @epoch::bigint AS epoch, @owner::uuid AS owner, @status::text AS status, @reason::text AS reason,
+		@content::text AS content, @length::bigint AS length, @input::bigint AS input, @cache_read::bigint AS cache_read,
+		@cache_write::bigint AS cache_write, @output::bigint AS output, @reasoning::bigint AS reasoning,
+		@source::text AS source, @wasted::bigint AS wasted, @cost::bigint AS cost, @provider_calls::int AS provider_calls
+), ended AS (
+	UPDATE turns t SET` + closing + `
+	FROM item i
+	WHERE t.conversation_key = @key AND t.id = @reply AND` + fence + `AND t.log_len = i.length
+		AND (t.deadline_at < clock_timestamp()
+			OR NOT EXISTS (SELECT 1 FROM workers w WHERE w.worker_id = t.owner AND NOT w.dead))
+	RETURNING t.conversation_key, t.id, t.create_time
+),` + dropAndClose + `
+SELECT create_time FROM ended`
+
+// Sweep implements turns.Replies. A sweep that the transition table has not is CodeWrongState.
+func (s *Store) Sweep(ctx context.Context, sw turns.Sweeping) (won bool, err error) {
+	if err := allowed(turns.ActorWorker, sw.Verb, sw.Status, sw.Reason); err != nil {
+		return false, fmt.Errorf("sweep: %w", err)
+	}
+	content, err := turns.EncodePieces(sw.Content)
+	if err != nil {
+		return false, fmt.Errorf("sweep: encode a log: %w", err)
+	}
+	args := pgx.NamedArgs{
+		"key": zeronull.UUID(sw.Fence.Key), "reply": zeronull.UUID(sw.Fence.Reply.UUID), "epoch": sw.Fence.Epoch,
+		"owner": zeronull.UUID(sw.Fence.Owner.UUID), "status": string(sw.Status), "reason": string(sw.Reason),
+		"content": string(content), "length": int64(sw.Length), "input": sw.Usage.Input, "cache_read": sw.Usage.CacheRead,
+		"cache_write": sw.Usage.CacheWrite, "output": sw.Usage.Output, "reasoning": sw.Usage.Reasoning,
+		"source": string(sw.Usage.Source), "wasted": sw.Usage.Wasted, "cost": sw.Usage.CostMicros,
+		"provider_calls": sw.Usage.Calls,
+	}
+	addOutcomes(args, sw.Calls)
+	_, won, err = one(ctx, s.pool, sweep, args, pgx.RowTo[time.Time])
+	return won, mapWrite("sweep", err)
+}

@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnd/turnd/internal/pgtest"
+	"github.com/turnd/turnd/migrations"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// migrate brings an empty database to the newest schema.
+func migrate(dsn string) error {
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		return err
+	}
+	set, err := migrations.Postgres(db)
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	_, err = set.Up(context.Background())
+	return errors.Join(err, db.Close())
+}
+
+// database is a migrated database, a store on it, and a way past the store to its rows.
+type database struct {
+	dsn   string
+	store *Store
+	rows  *pgxpool.Pool
+}
+
+func open(t testing.TB) database {
+	d := database{dsn: pgtest.Migrated(t, migrate)}
+	var err error
+	d.store, err = Open(t.Context(), Config{URL: d.dsn, MaxConns: 8})
+	require.NoError(t, err)
+	t.Cleanup(d.store.Close)
+	d.rows, err = pgxpool.New(t.Context(), d.dsn)
+	require.NoError(t, err)
+	t.Cleanup(d.rows.Close)
+	return d
+}
+
+func (d database) exec(ctx context.Context, sql string) error {
+	_, err := d.rows.Exec(ctx, sql)
+	return err
+}
+
+func (d database) query(ctx context.Context, sql string) ([][]any, error) {
+	rows, err := d.rows.Query(ctx, sql)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+}
+
+// literal writes an id into SQL.
+func literal(id [16]byte) string { return fmt.Sprintf("'%s'::uuid", uuid.UUID(id)) }

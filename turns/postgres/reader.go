@@ -1,0 +1,212 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
+
+	"github.com/turnd/turnd/turns"
+)
+
+const readReply = `
+SELECT` + rowColumns + allContent + `
+FROM` + rowSource + `
+WHERE t.conversation_key = @key AND t.id = @reply AND t.role = 'assistant'`
+
+// ReadReply implements turns.Reader.
+func (s *Store) ReadReply(ctx context.Context, key turns.ConversationKey, id turns.ReplyID) (turns.Reply, error) {
+	row, found, err := one(ctx, s.pool, readReply, pgx.NamedArgs{
+		"key": zeronull.UUID(key), "reply": zeronull.UUID(id.UUID)}, pgx.RowToStructByName[turnRow])
+	if err != nil {
+		return turns.Reply{}, mapRead("read reply", err)
+	}
+	if !found {
+		return turns.Reply{}, turns.NotFound("reply", "")
+	}
+	reply, err := row.reply()
+	if err != nil {
+		return turns.Reply{}, fmt.Errorf("read reply: %w", err)
+	}
+	return *reply, nil
+}
+
+// Row and chunks come from one snapshot, so that the length in the row is that of the chunks.
+const readLogs = `
+WITH item AS (
+	SELECT * FROM unnest(@n::int[], @key::uuid[], @reply::uuid[], @from::bigint[]) AS i (n, conversation_key, reply_id, from_offset)
+)
+SELECT i.n, i.from_offset,` + rowColumns + `, t.content, CASE WHEN t.content = '' THEN ARRAY(
+	SELECT k.pieces FROM reply_chunks k
+	WHERE k.conversation_key = i.conversation_key AND k.reply_id = i.reply_id AND k.start_offset >= i.from_offset
+	ORDER BY k.start_offset) END AS chunks
+FROM item i
+CROSS JOIN LATERAL (
+	SELECT * FROM turns r
+	WHERE r.conversation_key = i.conversation_key AND r.id = i.reply_id AND r.role = 'assistant') t
+JOIN conversations c ON c.conversation_key = t.conversation_key
+LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'`
+
+type logRow struct {
+	N          int
+	FromOffset int64
+	turnRow
+}
+
+// ReadLogs implements turns.Reader.
+func (s *Store) ReadLogs(ctx context.Context, positions []turns.LogPosition) ([]turns.LogView, error) {
+	if len(positions) == 0 {
+		return nil, nil
+	}
+	rows, err := collect(ctx, s.pool, readLogs, pgx.NamedArgs{
+		"n":     places(positions),
+		"key":   column(positions, func(p *turns.LogPosition) zeronull.UUID { return zeronull.UUID(p.Key) }),
+		"reply": column(positions, func(p *turns.LogPosition) zeronull.UUID { return zeronull.UUID(p.Reply.UUID) }),
+		"from":  column(positions, func(p *turns.LogPosition) int64 { return int64(p.From) }),
+	}, pgx.RowToStructByName[logRow])
+	if err != nil {
+		return nil, mapRead("read logs", err)
+	}
+	views := make([]turns.LogView, len(positions))
+	for i := range rows {
+		if views[rows[i].N], err = rows[i].view(); err != nil {
+			return nil, fmt.Errorf("read logs: %w", err)
+		}
+	}
+	return views, nil
+}
+
+// view splits the log from the row. Chunks were read from the offset on; the whole content of a reply that has ended is
+// cut here.
+func (r *logRow) view() (turns.LogView, error) {
+	reply, err := r.reply()
+	if err != nil {
+		return turns.LogView{}, err
+	}
+	pieces := reply.Content
+	reply.Content = nil
+	if r.Content != "" && r.FromOffset > 0 {
+		log, err := turns.LogOf(pieces)
+		if err != nil {
+			return turns.LogView{}, err
+		}
+		if pieces, _, err = log.From(uint32(r.FromOffset), 0); err != nil {
+			return turns.LogView{}, err
+		}
+	}
+	return turns.LogView{Reply: *reply, Pieces: pieces}, nil
+}
+
+const findTurn = `
+SELECT` + rowColumns + allContent + `
+FROM turns named
+CROSS JOIN LATERAL (
+	SELECT * FROM turns u
+	WHERE u.conversation_key = named.conversation_key AND u.id = COALESCE(named.responds_to, named.id) AND u.role = 'user') t
+JOIN conversations c ON c.conversation_key = t.conversation_key
+LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'
+WHERE named.conversation_key = @key AND named.id = @id`
+
+// FindTurn implements turns.Reader.
+func (s *Store) FindTurn(ctx context.Context, key turns.ConversationKey, id turns.RowID) (turns.UserTurn, error) {
+	row, found, err := one(ctx, s.pool, findTurn, pgx.NamedArgs{
+		"key": zeronull.UUID(key), "id": zeronull.UUID(id.UUID)}, pgx.RowToStructByName[turnRow])
+	if err != nil {
+		return turns.UserTurn{}, mapRead("find turn", err)
+	}
+	if !found {
+		return turns.UserTurn{}, turns.NotFound("turn", "")
+	}
+	turn, err := row.userTurn()
+	if err != nil {
+		return turns.UserTurn{}, fmt.Errorf("find turn: %w", err)
+	}
+	return *turn, nil
+}
+
+const repliesTo = `
+SELECT` + rowColumns + allContent + `
+FROM` + rowSource + `
+WHERE t.conversation_key = @key AND t.responds_to = @turn AND t.role = 'assistant'
+ORDER BY t.attempt LIMIT @limit`
+
+// RepliesTo implements turns.Reader.
+func (s *Store) RepliesTo(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, limit int) ([]turns.Reply, error) {
+	rows, err := collect(ctx, s.pool, repliesTo, pgx.NamedArgs{
+		"key": zeronull.UUID(key), "turn": zeronull.UUID(turn.UUID), "limit": limit}, pgx.RowToStructByName[turnRow])
+	if err != nil {
+		return nil, mapRead("read replies", err)
+	}
+	replies := make([]turns.Reply, 0, len(rows))
+	for i := range rows {
+		reply, err := rows[i].reply()
+		if err != nil {
+			return nil, fmt.Errorf("read replies: %w", err)
+		}
+		replies = append(replies, *reply)
+	}
+	return replies, nil
+}
+
+// Siblings below a parent and siblings without one are two lookups in the same index, of which one finds nothing. They
+// are bounded, so that a root with very many others beside it can still be shown.
+const entries = `
+SELECT u.id AS turn_id,
+	(SELECT count(*) FROM turns a WHERE a.conversation_key = @key AND a.responds_to = u.id) AS reply_count,
+	ARRAY(
+		SELECT b.id FROM (
+			SELECT s.id, s.seq FROM turns s
+			WHERE s.conversation_key = @key AND s.parent_id = u.parent_id AND s.role = 'user'
+			UNION ALL
+			SELECT s.id, s.seq FROM turns s
+			WHERE u.parent_id IS NULL AND s.conversation_key = @key AND s.parent_id IS NULL AND s.role = 'user'
+		) b ORDER BY b.seq LIMIT 1000) AS siblings,` + rowColumns + allContent + `
+FROM unnest(@turns::uuid[]) AS asked (id)
+CROSS JOIN LATERAL (SELECT * FROM turns r WHERE r.conversation_key = @key AND r.id = asked.id AND r.role = 'user') u
+JOIN conversations c ON c.conversation_key = u.conversation_key
+LEFT JOIN LATERAL (
+	SELECT r.* FROM turns r WHERE r.conversation_key = @key AND r.responds_to = u.id
+	ORDER BY (r.status <> 'abandoned') DESC, r.attempt DESC LIMIT 1
+) t ON true
+LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'`
+
+type entryRow struct {
+	TurnID     [16]byte
+	ReplyCount int
+	Siblings   [][16]byte
+	turnRow
+}
+
+// Entries implements turns.Reader. At most 1000 siblings are named.
+func (s *Store) Entries(ctx context.Context, key turns.ConversationKey, ids []turns.TurnID) (map[turns.TurnID]turns.Entry, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := collect(ctx, s.pool, entries, pgx.NamedArgs{
+		"key":   zeronull.UUID(key),
+		"turns": column(ids, func(id *turns.TurnID) zeronull.UUID { return zeronull.UUID(id.UUID) }),
+	}, pgx.RowToStructByName[entryRow])
+	if err != nil {
+		return nil, mapRead("read entries", err)
+	}
+	shown := make(map[turns.TurnID]turns.Entry, len(rows))
+	for i := range rows {
+		entry, err := rows[i].entry()
+		if err != nil {
+			return nil, fmt.Errorf("read entries: %w", err)
+		}
+		shown[turns.TurnID{UUID: rows[i].TurnID}] = entry
+	}
+	return shown, nil
+}
+
+func (r *entryRow) entry() (e turns.Entry, err error) {
+	e.ReplyCount = r.ReplyCount
+	e.Siblings = column(r.Siblings, func(id *[16]byte) turns.TurnID { return turns.TurnID{UUID: uuid.UUID(*id)} })
+	if r.ReplyCount > 0 {
+		e.Reply, err = r.reply()
+	}
+	return e, err
+}

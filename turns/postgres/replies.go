@@ -1,0 +1,229 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// fence is the guard of every write by a reply's owner. Statements apply it where they lock the row.
+const fence = ` t.status = 'in_flight' AND t.epoch = i.epoch AND t.owner = i.owner `
+
+func addFences(args pgx.NamedArgs, fences []turns.Fence) {
+	args["n"] = places(fences)
+	args["key"] = column(fences, func(f *turns.Fence) zeronull.UUID { return zeronull.UUID(f.Key) })
+	args["reply"] = column(fences, func(f *turns.Fence) zeronull.UUID { return zeronull.UUID(f.Reply.UUID) })
+	args["epoch"] = column(fences, func(f *turns.Fence) int64 { return f.Epoch })
+	args["owner"] = column(fences, func(f *turns.Fence) zeronull.UUID { return zeronull.UUID(f.Owner.UUID) })
+}
+
+// A call that is in the ledger already was permitted by the same statement, whose answer was lost: it counts once.
+const permitCalls = `
+WITH item AS (
+	SELECT * FROM unnest(@n::int[], @key::uuid[], @reply::uuid[], @epoch::bigint[], @owner::uuid[], @max_calls::int[],
+		@waited_us::bigint[], @call::uuid[], @number::int[], @first::bool[], @idempotency_key::text[], @request_bytes::bigint[])
+	AS i (n, conversation_key, reply_id, epoch, owner, max_calls, waited_us, call_id, number, first, idempotency_key, request_bytes)
+), known AS MATERIALIZED (
+	SELECT i.*, EXISTS (SELECT 1 FROM provider_calls p
+		WHERE p.conversation_key = i.conversation_key AND p.call_id = i.call_id AND p.reply_id = i.reply_id) AS again
+	FROM item i
+), locked AS (
+	SELECT i.*, t.calls AS spent FROM known i
+	JOIN turns t ON t.conversation_key = i.conversation_key AND t.id = i.reply_id
+	WHERE` + fence + `AND NOT t.cancel_requested AND (i.again OR t.calls < i.max_calls)
+	ORDER BY t.conversation_key, t.id FOR NO KEY UPDATE OF t
+), counted AS (
+	UPDATE turns t SET calls = t.calls + 1, waited_us = t.waited_us + i.waited_us FROM locked i
+	WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id AND NOT i.again AND t.calls < i.max_calls
+	RETURNING i.n, t.conversation_key, t.id, t.responds_to, t.generation, t.epoch, t.endpoint, t.provider, t.model,
+		t.request_hash, t.calls
+), added AS (
+	INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id, epoch,
+		number, first, endpoint, provider, model, idempotency_key, request_hash, request_bytes, create_time)
+	SELECT u.conversation_key, i.call_id, c.tenant, c.conversation_id, u.responds_to, u.generation, u.id, u.epoch,
+		i.number, i.first, u.endpoint, u.provider, u.model, i.idempotency_key, u.request_hash, i.request_bytes,
+		clock_timestamp()
+	FROM counted u JOIN locked i ON i.n = u.n JOIN conversations c ON c.conversation_key = u.conversation_key
+)
+SELECT n, calls FROM counted
+UNION ALL
+SELECT n, spent FROM locked WHERE again`
+
+type permitRow struct {
+	N     int
+	Calls int
+}
+
+// PermitCalls implements turns.Replies. A permit sent again after an unknown outcome is granted and counts once.
+func (s *Store) PermitCalls(ctx context.Context, permits []turns.CallPermit) ([]turns.PermitResult, error) {
+	if len(permits) == 0 {
+		return nil, nil
+	}
+	results, err := s.permit(ctx, permits)
+	if isUniqueViolation(err) {
+		// The lost statement landed while this one waited for its row; now it is there to be seen.
+		results, err = s.permit(ctx, permits)
+	}
+	return results, mapWrite("permit a call", err)
+}
+
+func (s *Store) permit(ctx context.Context, permits []turns.CallPermit) ([]turns.PermitResult, error) {
+	args := pgx.NamedArgs{
+		"max_calls": column(permits, func(p *turns.CallPermit) int { return p.MaxCalls }),
+		"waited_us": column(permits, func(p *turns.CallPermit) int64 { return p.Waited.Microseconds() }),
+	}
+	addFences(args, column(permits, func(p *turns.CallPermit) turns.Fence { return p.Fence }))
+	addCalls(args, column(permits, func(p *turns.CallPermit) turns.NewCall { return p.Call }))
+	rows, err := collect(ctx, s.pool, permitCalls, args, pgx.RowToStructByName[permitRow])
+	if err != nil {
+		return nil, err
+	}
+	results := make([]turns.PermitResult, len(permits))
+	for _, r := range rows {
+		results[r.N] = turns.PermitResult{Granted: true, Calls: r.Calls}
+	}
+	return results, nil
+}
+
+// outcomes are calls to close, as a table, and closeOutcome writes one of them over an open row.
+const (
+	outcomes = `
+outcome AS (
+	SELECT * FROM unnest(@call_key::uuid[], @call_id::uuid[], @call_class::text[], @call_phase::text[], @call_http::int[],
+		@call_request::text[], @call_response::text[], @call_waste::text[], @call_input::bigint[], @call_cache_read::bigint[],
+		@call_cache_write::bigint[], @call_output::bigint[], @call_reasoning::bigint[], @call_source::text[],
+		@call_wasted::bigint[], @call_cost::bigint[])
+	AS o (conversation_key, call_id, class, phase, http_status, request_id, response_id, waste_cause, input, cache_read,
+		cache_write, output, reasoning, source, wasted, cost)
+)`
+
+	closeOutcome = `
+	UPDATE provider_calls p SET class = o.class, phase = o.phase, http_status = o.http_status,
+		provider_request_id = o.request_id, provider_response_id = o.response_id, input_tokens = o.input,
+		cache_read_tokens = o.cache_read, cache_write_tokens = o.cache_write, output_tokens = o.output,
+		reasoning_tokens = o.reasoning, token_source = o.source, waste_cause = o.waste_cause, wasted_tokens = o.wasted,
+		cost_micros = o.cost, end_time = clock_timestamp()`
+)
+
+func addOutcomes(args pgx.NamedArgs, calls []turns.CallOutcome) {
+	args["call_key"] = column(calls, func(c *turns.CallOutcome) zeronull.UUID { return zeronull.UUID(c.Key) })
+	args["call_id"] = column(calls, func(c *turns.CallOutcome) zeronull.UUID { return zeronull.UUID(c.ID.UUID) })
+	args["call_class"] = column(calls, func(c *turns.CallOutcome) string { return string(c.Class) })
+	args["call_phase"] = column(calls, func(c *turns.CallOutcome) string { return string(c.Phase) })
+	args["call_http"] = column(calls, func(c *turns.CallOutcome) int { return c.HTTPStatus })
+	args["call_request"] = column(calls, func(c *turns.CallOutcome) string { return c.RequestID })
+	args["call_response"] = column(calls, func(c *turns.CallOutcome) string { return c.ResponseID })
+	args["call_waste"] = column(calls, func(c *turns.CallOutcome) string { return c.WasteCause })
+	addUsages(args, "call_", column(calls, func(c *turns.CallOutcome) turns.Usage { return c.Usage }))
+}
+
+func addUsages(args pgx.NamedArgs, prefix string, usages []turns.Usage) {
+	args[prefix+"input"] = column(usages, func(u *turns.Usage) int64 { return u.Input })
+	args[prefix+"cache_read"] = column(usages, func(u *turns.Usage) int64 { return u.CacheRead })
+	args[prefix+"cache_write"] = column(usages, func(u *turns.Usage) int64 { return u.CacheWrite })
+	args[prefix+"output"] = column(usages, func(u *turns.Usage) int64 { return u.Output })
+	args[prefix+"reasoning"] = column(usages, func(u *turns.Usage) int64 { return u.Reasoning })
+	args[prefix+"source"] = column(usages, func(u *turns.Usage) string { return string(u.Source) })
+	args[prefix+"wasted"] = column(usages, func(u *turns.Usage) int64 { return u.Wasted })
+	args[prefix+"cost"] = column(usages, func(u *turns.Usage) int64 { return u.CostMicros })
+}
+
+const closeCalls = `
+WITH` + outcomes + `, locked AS (
+	SELECT p.conversation_key, p.call_id FROM outcome o
+	JOIN provider_calls p ON p.conversation_key = o.conversation_key AND p.call_id = o.call_id
+	WHERE p.class = '' ORDER BY p.conversation_key, p.call_id FOR NO KEY UPDATE OF p
+)` + closeOutcome + `
+FROM locked l JOIN outcome o ON o.conversation_key = l.conversation_key AND o.call_id = l.call_id
+WHERE p.conversation_key = l.conversation_key AND p.call_id = l.call_id AND p.class = ''`
+
+// CloseCalls implements turns.Replies.
+func (s *Store) CloseCalls(ctx context.Context, outcomes []turns.CallOutcome) error {
+	if len(outcomes) == 0 {
+		return nil
+	}
+	args := pgx.NamedArgs{}
+	addOutcomes(args, outcomes)
+	_, err := exec(ctx, s.pool, closeCalls, args)
+	return mapWrite("close calls", err)
+}
+
+// An item that would change nothing is answered from a plain read: it writes no row version. That is one that only asks,
+// and one that was stored before and whose answer was lost. The others lock their row, and are held if the log then ends
+// where they start, or where they end.
+const checkpoint = `
+WITH item AS (
+	SELECT * FROM unnest(@n::int[], @key::uuid[], @reply::uuid[], @epoch::bigint[], @owner::uuid[], @from::bigint[],
+		@upto::bigint[], @pieces::text[], @response::text[])
+	AS i (n, conversation_key, reply_id, epoch, owner, from_offset, upto, pieces, response_id)
+), read AS MATERIALIZED (
+	SELECT i.*, t.cancel_requested, t.log_len = i.upto AND i.response_id IN ('', t.provider_response_id) AS stands
+	FROM item i JOIN turns t ON t.conversation_key = i.conversation_key AND t.id = i.reply_id
+	WHERE` + fence + `
+), locked AS (
+	SELECT i.n, i.conversation_key, i.reply_id, i.from_offset, i.upto, i.pieces, i.response_id,
+		t.log_len, t.cancel_requested
+	FROM read i JOIN turns t ON t.conversation_key = i.conversation_key AND t.id = i.reply_id
+	WHERE NOT i.stands AND` + fence + `AND t.log_len IN (i.from_offset, i.upto)
+	ORDER BY t.conversation_key, t.id FOR NO KEY UPDATE OF t
+), grown AS (
+	UPDATE turns t SET log_len = i.upto,
+		provider_response_id = CASE WHEN i.response_id = '' THEN t.provider_response_id ELSE i.response_id END
+	FROM locked i WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id
+	RETURNING i.n
+), stored AS (
+	INSERT INTO reply_chunks (conversation_key, reply_id, start_offset, end_offset, pieces)
+	SELECT i.conversation_key, i.reply_id, i.from_offset, i.upto, i.pieces
+	FROM grown g JOIN locked i ON i.n = g.n WHERE i.log_len < i.upto
+)
+SELECT i.n, i.cancel_requested FROM grown g JOIN locked i ON i.n = g.n
+UNION ALL
+SELECT n, cancel_requested FROM read WHERE stands`
+
+type checkpointRow struct {
+	N               int
+	CancelRequested bool
+}
+
+// Checkpoint implements turns.Replies. A checkpoint sent again after an unknown outcome is held and appends once.
+func (s *Store) Checkpoint(ctx context.Context, checkpoints []turns.Checkpoint) ([]turns.CheckpointResult, error) {
+	if len(checkpoints) == 0 {
+		return nil, nil
+	}
+	pieces, err := encodeLogs(column(checkpoints, func(c *turns.Checkpoint) []turns.Piece { return c.Pieces }))
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	args := pgx.NamedArgs{
+		"from":     column(checkpoints, func(c *turns.Checkpoint) int64 { return int64(c.From) }),
+		"upto":     column(checkpoints, func(c *turns.Checkpoint) int64 { return int64(c.To) }),
+		"response": column(checkpoints, func(c *turns.Checkpoint) string { return c.ResponseID }),
+		"pieces":   pieces,
+	}
+	addFences(args, column(checkpoints, func(c *turns.Checkpoint) turns.Fence { return c.Fence }))
+	rows, err := collect(ctx, s.vital, checkpoint, args, pgx.RowToStructByName[checkpointRow])
+	if err != nil {
+		return nil, mapWrite("checkpoint", err)
+	}
+	results := make([]turns.CheckpointResult, len(checkpoints))
+	for _, r := range rows {
+		results[r.N] = turns.CheckpointResult{Held: true, CancelRequested: r.CancelRequested}
+	}
+	return results, nil
+}
+
+func encodeLogs(logs [][]turns.Piece) ([]string, error) {
+	encoded := make([]string, len(logs))
+	for i, pieces := range logs {
+		text, err := turns.EncodePieces(pieces)
+		if err != nil {
+			return nil, fmt.Errorf("encode a log: %w", err)
+		}
+		encoded[i] = string(text)
+	}
+	return encoded, nil
+}
