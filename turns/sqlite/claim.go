@@ -1,0 +1,134 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// Claim implements turns.Claims. The reply goes first, under all that can make the claim lose; what follows is written
+// only beside a won one. A parent that is not in the conversation shows at the commit and undoes the whole batch.
+func (s *Store) Claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimResult, error) {
+	results := make([]turns.ClaimResult, len(claims))
+	err := s.writeTx(ctx, "claim", func(t *tx) error {
+		for _, i := range inKeyOrder(claims, func(c turns.Claim) turns.ConversationKey { return c.Key }) {
+			won, err := t.claim(&claims[i])
+			if err != nil {
+				return err
+			}
+			if won {
+				results[i] = turns.ClaimResult{Won: true, CreateTime: timeOf(t.now)}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+func (t *tx) claim(c *turns.Claim) (won bool, err error) {
+	won, err = t.claimReply(c)
+	if err != nil || !won {
+		return false, err
+	}
+	if err := t.claimConversation(c); err != nil {
+		return false, err
+	}
+	if err := t.claimTurn(c); err != nil {
+		return false, err
+	}
+	return true, t.claimCall(c)
+}
+
+// The conversation's version is 0 where there is none, and -1, which nobody expects, where only its mark is left.
+const claimReply = `INSERT INTO turns (conversation_key, id, role, parent_id, seq, responds_to, status, attempt, generation,
+		epoch, owner, endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls,
+		waited_us, submitted_at, deadline_at, create_time)
+	SELECT @key, @reply, 'assistant', @turn, @seq, @turn, 'in_flight', @attempt, @generation, 1, @owner, @endpoint, @provider,
+		@model, @provider_model, @request_hash, @builder, @window, @calls, @waited, @now, @now + @deadline, @now
+	WHERE COALESCE((SELECT CASE WHEN deleted_at IS NULL THEN version ELSE -1 END FROM conversations
+			WHERE conversation_key = @key), 0) = @version
+		AND EXISTS (SELECT 1 FROM workers WHERE worker_id = @owner AND dead = 0)
+		AND NOT EXISTS (SELECT 1 FROM turns WHERE conversation_key = @key AND id = @turn
+			AND (@new OR cancelled_generation >= @generation))
+	ON CONFLICT (conversation_key, id) DO NOTHING
+	ON CONFLICT (conversation_key, responds_to, attempt) DO NOTHING
+	ON CONFLICT (conversation_key, responds_to) WHERE role = 'assistant' AND status <> 'abandoned' DO NOTHING
+	ON CONFLICT (conversation_key) WHERE role = 'assistant' AND status = 'in_flight' DO NOTHING`
+
+func (t *tx) claimReply(c *turns.Claim) (bool, error) {
+	r, seq := &c.Reply, c.NextSeq
+	if c.NewTurn != nil {
+		seq++
+	}
+	return t.won(claimReply, arg("key", c.Key[:]), blob("reply", r.ID.UUID), blob("turn", c.Turn.UUID), arg("seq", seq),
+		arg("attempt", r.Attempt), arg("generation", r.Generation), blob("owner", r.Owner.UUID), arg("endpoint", r.Route.Endpoint),
+		arg("provider", r.Route.Provider), arg("model", r.Route.Model), arg("provider_model", r.Route.ProviderModel),
+		arg("request_hash", r.RequestHash), arg("builder", r.BuilderVersion), blob("window", r.WindowStart.UUID),
+		arg("calls", r.Calls), arg("waited", r.Waited.Microseconds()), arg("deadline", r.Deadline.Microseconds()),
+		arg("version", c.ExpectVersion), arg("new", c.NewTurn != nil), arg("now", t.now))
+}
+
+const claimConversation = `INSERT INTO conversations (conversation_key, tenant, subject, conversation_id, next_seq, leaf_id,
+		last_turn_id, create_time, update_time)
+	VALUES (@key, @tenant, @subject, @conversation, @next_seq, @reply, @new_turn, @now, @now)
+	ON CONFLICT (conversation_key) DO UPDATE SET version = version + 1, next_seq = excluded.next_seq, leaf_id = excluded.leaf_id,
+		last_turn_id = COALESCE(excluded.last_turn_id, last_turn_id), update_time = excluded.update_time`
+
+func (t *tx) claimConversation(c *turns.Claim) error {
+	next, newTurn := c.NextSeq+1, sql.Named("new_turn", nil)
+	if c.NewTurn != nil {
+		next, newTurn = next+1, blob("new_turn", c.Turn.UUID)
+	}
+	_, err := t.exec(claimConversation, arg("key", c.Key[:]), arg("tenant", string(c.Tenant)), arg("subject", c.Subject),
+		blob("conversation", c.Conversation.UUID), arg("next_seq", next), blob("reply", c.Reply.ID.UUID), newTurn, arg("now", t.now))
+	return err
+}
+
+const claimNewTurn = `INSERT INTO turns (conversation_key, id, role, parent_id, seq, content, options, input_hash, generation,
+		create_time)
+	VALUES (@key, @turn, 'user', @parent, @seq, @content, @options, @hash, @generation, @now)`
+
+const claimOldTurn = `UPDATE turns SET generation = MAX(generation, @generation)
+	WHERE conversation_key = @key AND id = @turn AND role = 'user'`
+
+func (t *tx) claimTurn(c *turns.Claim) error {
+	common := []any{arg("key", c.Key[:]), blob("turn", c.Turn.UUID), arg("generation", c.Reply.Generation)}
+	if c.NewTurn == nil {
+		found, err := t.won(claimOldTurn, common...)
+		if err == nil && !found {
+			err = turns.NotFound("turn", "")
+		}
+		return err
+	}
+	content, err := turns.EncodeContent(c.NewTurn.Content)
+	if err != nil {
+		return err
+	}
+	options, err := turns.EncodeOptions(c.NewTurn.Options)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(claimNewTurn, append(common, blob("parent", c.NewTurn.Parent.UUID), arg("seq", c.NextSeq),
+		textArg("content", content), textArg("options", options), arg("hash", c.NewTurn.InputHash), arg("now", t.now))...)
+	return err
+}
+
+// The ledger row takes what it repeats of its reply from the reply's own row, for the first call as for later ones.
+const insertCall = `INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation,
+		reply_id, epoch, number, first, endpoint, provider, model, idempotency_key, request_hash, request_bytes, create_time)
+	SELECT r.conversation_key, @call, c.tenant, c.conversation_id, r.responds_to, r.generation, r.id, r.epoch, @number,
+		@first, r.endpoint, r.provider, r.model, @idempotency_key, r.request_hash, @bytes, @now
+	FROM turns r JOIN conversations c ON c.conversation_key = r.conversation_key
+	WHERE r.conversation_key = @key AND r.id = @reply`
+
+func (t *tx) claimCall(c *turns.Claim) error { return t.insertCall(c.Key, c.Reply.ID, c.Call) }
+
+func (t *tx) insertCall(key turns.ConversationKey, reply turns.ReplyID, call turns.NewCall) error {
+	_, err := t.exec(insertCall, arg("key", key[:]), blob("reply", reply.UUID), blob("call", call.ID.UUID), arg("number", call.Number),
+		arg("first", call.First), arg("idempotency_key", call.Key), arg("bytes", call.RequestBytes), arg("now", t.now))
+	return err
+}

@@ -1,0 +1,83 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/turnd/turnd/turns"
+)
+
+var endingVerbs = []turns.Verb{turns.VerbComplete, turns.VerbAbandon}
+
+// End implements turns.Replies.
+func (s *Store) End(ctx context.Context, endings []turns.Ending) ([]turns.EndResult, error) {
+	for i := range endings {
+		if e := &endings[i]; !allowed(endingVerbs, e.Verb, e.Status, e.Reason) {
+			return nil, wrongState(e.Verb, e.Status, e.Reason)
+		}
+	}
+	results := make([]turns.EndResult, len(endings))
+	err := s.writeTx(ctx, "end replies", func(t *tx) error {
+		for _, i := range inKeyOrder(endings, func(e turns.Ending) turns.ConversationKey { return e.Fence.Key }) {
+			won, err := t.end(&endings[i])
+			if err != nil {
+				return err
+			}
+			if won {
+				results[i] = turns.EndResult{Won: true, EndTime: timeOf(t.now)}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+const endReply = `UPDATE turns SET status = @status, reason = @reason, content = @content, log_len = @length,
+		stop_reason = @stop_reason, input_tokens = @input, cache_read_tokens = @cache_read, cache_write_tokens = @cache_write,
+		output_tokens = @output, reasoning_tokens = @reasoning, token_source = @source, wasted_tokens = @wasted,
+		cost_micros = @cost, provider_calls = @calls, provider_code = @code, retry_after_us = @retry_after,
+		provider_response_id = CASE WHEN @response = '' THEN provider_response_id ELSE @response END,
+		end_time = @now, settled_at = @now
+	WHERE conversation_key = @key AND id = @reply AND status = 'in_flight' AND epoch = @epoch AND owner = @owner
+		AND log_len = @stored`
+
+func (t *tx) end(e *turns.Ending) (won bool, err error) {
+	content, err := turns.EncodePieces(e.Content)
+	if err != nil {
+		return false, err
+	}
+	args := fenceArgs(e.Fence, arg("status", string(e.Status)), arg("reason", string(e.Reason)), textArg("content", content),
+		arg("length", e.Length), arg("stored", e.StoredLength), arg("stop_reason", string(e.StopReason)), arg("code", e.ProviderCode),
+		arg("retry_after", e.RetryAfter.Microseconds()), arg("response", e.ResponseID), arg("calls", e.Usage.Calls), arg("now", t.now))
+	won, err = t.won(endReply, append(args, usageArgs(e.Usage)...)...)
+	if err != nil || !won {
+		return false, err
+	}
+	var outcomes []turns.CallOutcome
+	if e.Call != nil {
+		outcomes = append(outcomes, *e.Call)
+	}
+	return true, t.clear(e.Fence, outcomes)
+}
+
+const deleteChunks = `DELETE FROM reply_chunks WHERE conversation_key = @key AND reply_id = @reply`
+
+// Nothing is known of a call that its reply's end finds open: it may have been sent.
+const closeOpenCalls = `UPDATE provider_calls SET class = 'ambiguous', phase = 'written', end_time = @now
+	WHERE conversation_key = @key AND reply_id = @reply AND end_time IS NULL`
+
+// clear removes what a reply only has while it is in flight: its chunks, and calls without an outcome.
+func (t *tx) clear(f turns.Fence, outcomes []turns.CallOutcome) error {
+	if _, err := t.exec(deleteChunks, arg("key", f.Key[:]), blob("reply", f.Reply.UUID)); err != nil {
+		return err
+	}
+	for _, o := range outcomes {
+		if err := t.closeCall(o); err != nil {
+			return err
+		}
+	}
+	_, err := t.exec(closeOpenCalls, arg("key", f.Key[:]), blob("reply", f.Reply.UUID), arg("now", t.now))
+	return err
+}

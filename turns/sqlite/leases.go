@@ -1,0 +1,83 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/turnd/turnd/turns"
+)
+
+const buryAllWorkers = `UPDATE workers SET dead = 1, lease_until = MIN(lease_until, @now) WHERE dead = 0`
+
+// buryAll declares dead whoever was alive in the file: the lock says that nobody is.
+func (s *Store) buryAll(ctx context.Context) error {
+	return s.writeTx(ctx, "bury the workers of earlier processes", func(t *tx) error {
+		_, err := t.exec(buryAllWorkers, arg("now", t.now))
+		return err
+	})
+}
+
+const registerWorker = `INSERT INTO workers (worker_id, name, lease_until, start_time)
+	VALUES (@worker, @name, @now + @ttl, @now)`
+
+// RegisterWorker implements turns.Leases.
+func (s *Store) RegisterWorker(ctx context.Context, w turns.Worker, ttl time.Duration) error {
+	return s.writeTx(ctx, "register worker", func(t *tx) error {
+		_, err := t.exec(registerWorker, blob("worker", w.ID.UUID), arg("name", w.Name), arg("ttl", ttl.Microseconds()), arg("now", t.now))
+		return err
+	})
+}
+
+const renewLease = `UPDATE workers SET lease_until = @now + @ttl, beat = beat + 1 WHERE worker_id = @worker AND dead = 0`
+
+// RenewLease implements turns.Leases.
+func (s *Store) RenewLease(ctx context.Context, id turns.WorkerID, ttl time.Duration) error {
+	return s.writeTx(ctx, "renew lease", func(t *tx) error {
+		renewed, err := t.won(renewLease, blob("worker", id.UUID), arg("ttl", ttl.Microseconds()), arg("now", t.now))
+		if err == nil && !renewed {
+			err = turns.ErrBuried
+		}
+		return err
+	})
+}
+
+const retireWorker = `UPDATE workers SET dead = 1, lease_until = MIN(lease_until, @now) WHERE worker_id = @worker AND dead = 0`
+
+// RetireWorker implements turns.Leases.
+func (s *Store) RetireWorker(ctx context.Context, id turns.WorkerID) error {
+	return s.writeTx(ctx, "retire worker", func(t *tx) error {
+		_, err := t.exec(retireWorker, blob("worker", id.UUID), arg("now", t.now))
+		return err
+	})
+}
+
+const buryWorkers = `UPDATE workers SET dead = 1 WHERE dead = 0 AND lease_until <= @now RETURNING worker_id`
+
+// BuryWorkers implements turns.Leases.
+func (s *Store) BuryWorkers(ctx context.Context) (buried []turns.WorkerID, err error) {
+	err = s.writeTx(ctx, "bury workers", func(t *tx) error {
+		return t.query(func(scan func(...any) error) error {
+			var id uuid.UUID
+			err := scan(&id)
+			buried = append(buried, turns.WorkerID{UUID: id})
+			return err
+		}, buryWorkers, arg("now", t.now))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return buried, nil
+}
+
+const forgetWorkers = `DELETE FROM workers WHERE dead = 1 AND lease_until < @now - @age
+	AND NOT EXISTS (SELECT 1 FROM turns WHERE owner = workers.worker_id AND status = 'in_flight')`
+
+// ForgetWorkers implements turns.Leases.
+func (s *Store) ForgetWorkers(ctx context.Context, age time.Duration) error {
+	return s.writeTx(ctx, "forget workers", func(t *tx) error {
+		_, err := t.exec(forgetWorkers, arg("age", age.Microseconds()), arg("now", t.now))
+		return err
+	})
+}

@@ -1,0 +1,96 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// Lookup implements turns.Claims. Its statements see one snapshot.
+func (s *Store) Lookup(ctx context.Context, q turns.LookupQuery) (st turns.Standing, err error) {
+	err = s.readTx(ctx, "look up", func(t *tx) error {
+		found, err := t.lookupConversation(q, &st)
+		if err != nil || !found {
+			return err
+		}
+		if err := t.lookupTurn(q, &st); err != nil {
+			return err
+		}
+		return t.lookupReplies(q, &st)
+	})
+	if err != nil {
+		return turns.Standing{}, err
+	}
+	return st, nil
+}
+
+const lookupConversation = `SELECT version, next_seq, leaf_id, last_turn_id, defaults, deleted_at IS NOT NULL,
+		EXISTS (SELECT 1 FROM turns WHERE conversation_key = @key AND id = @parent)
+	FROM conversations WHERE conversation_key = @key`
+
+func (t *tx) lookupConversation(q turns.LookupQuery, st *turns.Standing) (found bool, err error) {
+	var defaults []byte
+	found, err = t.found(lookupConversation, []any{arg("key", q.Key[:]), blob("parent", q.Parent.UUID)},
+		&st.Version, &st.NextSeq, &st.Leaf.UUID, &st.LastTurn.UUID, &defaults, &st.Deleted, &st.ParentFound)
+	if err != nil || !found {
+		return false, err
+	}
+	st.Exists = true
+	st.Defaults, err = turns.DecodeOptions(defaults)
+	return true, err
+}
+
+const lookupTurn = `SELECT ` + rowColumns + `r.content, r.input_hash, r.cancelled_generation` + rowTables + `
+	WHERE r.conversation_key = @key AND r.id = @turn AND r.role = 'user'`
+
+func (t *tx) lookupTurn(q turns.LookupQuery, st *turns.Standing) error {
+	return t.query(func(scan func(...any) error) error {
+		r, err := scanRow(scan, t.now, &st.InputHash, &st.CancelledGeneration)
+		if err != nil {
+			return err
+		}
+		st.Turn, err = r.userTurn()
+		return err
+	}, lookupTurn, arg("key", q.Key[:]), blob("turn", q.Turn.UUID))
+}
+
+const lookupReplies = `SELECT ` + rowColumns + `''` + rowTables + `
+	WHERE r.conversation_key = @key AND r.role = 'assistant' AND r.id IN (
+		SELECT id FROM turns WHERE conversation_key = @key AND role = 'assistant' AND status = 'in_flight'
+		UNION ALL
+		SELECT id FROM turns WHERE conversation_key = @key AND responds_to = @turn AND role = 'assistant' AND status <> 'abandoned'
+		UNION ALL
+		SELECT id FROM (SELECT id FROM turns WHERE conversation_key = @key AND responds_to = @turn ORDER BY attempt DESC LIMIT 1)
+		UNION ALL
+		SELECT @cursor)`
+
+func (t *tx) lookupReplies(q turns.LookupQuery, st *turns.Standing) error {
+	return t.query(func(scan func(...any) error) error {
+		r, err := scanRow(scan, t.now)
+		if err != nil {
+			return err
+		}
+		place(q, r.reply, st)
+		return nil
+	}, lookupReplies, arg("key", q.Key[:]), blob("turn", q.Turn.UUID), blob("cursor", q.Cursor.UUID))
+}
+
+// place puts one reply wherever it belongs in a standing.
+func place(q turns.LookupQuery, r turns.Reply, st *turns.Standing) {
+	here := func() *turns.Reply { reply := r; return &reply }
+	if r.Status == turns.StatusInFlight {
+		st.Running = here()
+	}
+	if r.Turn != q.Turn {
+		return
+	}
+	if r.Status.Live() {
+		st.Live = here()
+	}
+	if st.Newest == nil || st.Newest.Attempt < r.Attempt {
+		st.Newest = here()
+	}
+	if r.ID == q.Cursor {
+		st.Cursor = here()
+	}
+}

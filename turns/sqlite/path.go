@@ -1,0 +1,61 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/turnd/turnd/turns"
+)
+
+const readPath = `WITH RECURSIVE up (id, parent_id, depth) AS (
+		SELECT id, parent_id, 1 FROM turns WHERE conversation_key = @key AND id = @from
+		UNION ALL
+		SELECT t.id, t.parent_id, up.depth + 1 FROM up JOIN turns t ON t.conversation_key = @key AND t.id = up.parent_id
+		WHERE up.depth < @limit)
+	SELECT ` + rowColumns + `r.content
+	FROM up JOIN turns r ON r.conversation_key = @key AND r.id = up.id
+		JOIN conversations c ON c.conversation_key = r.conversation_key
+		LEFT JOIN workers w ON w.worker_id = r.owner
+	ORDER BY up.depth LIMIT @limit`
+
+// ReadPath implements turns.Claims.
+func (s *Store) ReadPath(ctx context.Context, key turns.ConversationKey, from turns.RowID, limit int) (path []turns.PathRow, err error) {
+	err = s.readTx(ctx, "read path", func(t *tx) error {
+		rows, err := t.rows(readPath, arg("key", key[:]), blob("from", from.UUID), arg("limit", limit))
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			p, err := t.pathRow(key, &rows[i])
+			if err != nil {
+				return err
+			}
+			path = append(path, p)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return path, nil
+}
+
+func (t *tx) pathRow(key turns.ConversationKey, r *row) (p turns.PathRow, err error) {
+	p = turns.PathRow{ID: r.id, Parent: r.parent}
+	if r.user {
+		p.User, err = r.userTurn()
+		return p, err
+	}
+	err = t.fill(key, r)
+	p.Reply = &r.reply
+	return p, err
+}
+
+// rows reads all rows of a statement that selects rowColumns and a content.
+func (t *tx) rows(text string, args ...any) (rows []row, err error) {
+	err = t.query(func(scan func(...any) error) error {
+		r, err := scanRow(scan, t.now)
+		rows = append(rows, r)
+		return err
+	}, text, args...)
+	return rows, err
+}

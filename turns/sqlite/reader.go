@@ -1,0 +1,187 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/turnd/turnd/turns"
+)
+
+const readReply = `SELECT ` + rowColumns + `r.content` + rowTables + `
+	WHERE r.conversation_key = @key AND r.id = @reply AND r.role = 'assistant'`
+
+// ReadReply implements turns.Reader.
+func (s *Store) ReadReply(ctx context.Context, key turns.ConversationKey, id turns.ReplyID) (reply turns.Reply, err error) {
+	err = s.readTx(ctx, "read reply", func(t *tx) error {
+		r, found, err := t.reply(key, id)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return turns.NotFound("reply", "")
+		}
+		err = t.fill(key, &r)
+		reply = r.reply
+		return err
+	})
+	if err != nil {
+		return turns.Reply{}, err
+	}
+	return reply, nil
+}
+
+func (t *tx) reply(key turns.ConversationKey, id turns.ReplyID) (r row, found bool, err error) {
+	rows, err := t.rows(readReply, arg("key", key[:]), blob("reply", id.UUID))
+	if err != nil || len(rows) == 0 {
+		return row{}, false, err
+	}
+	return rows[0], true, nil
+}
+
+// ReadLogs implements turns.Reader. Rows and chunks are of one snapshot, so that a reply that ends meanwhile is seen
+// either with its chunks or with its content.
+func (s *Store) ReadLogs(ctx context.Context, positions []turns.LogPosition) ([]turns.LogView, error) {
+	views := make([]turns.LogView, len(positions))
+	err := s.readTx(ctx, "read logs", func(t *tx) error {
+		for i, p := range positions {
+			if err := t.view(p, &views[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return views, nil
+}
+
+func (t *tx) view(p turns.LogPosition, view *turns.LogView) error {
+	r, found, err := t.reply(p.Key, p.Reply)
+	if err != nil || !found {
+		return err
+	}
+	view.Reply = r.reply
+	if r.reply.Status == turns.StatusInFlight {
+		view.Pieces, err = t.chunks(p.Key, p.Reply, p.From)
+		return err
+	}
+	content, err := turns.DecodePieces(r.content)
+	if err != nil {
+		return err
+	}
+	log, err := turns.LogOf(content)
+	if err != nil {
+		return err
+	}
+	view.Pieces, _, err = log.From(p.From, 0)
+	return err
+}
+
+const findTurn = `SELECT ` + rowColumns + `r.content` + rowTables + `
+	WHERE r.conversation_key = @key AND r.role = 'user' AND r.id = (
+		SELECT COALESCE(responds_to, id) FROM turns WHERE conversation_key = @key AND id = @id)`
+
+// FindTurn implements turns.Reader.
+func (s *Store) FindTurn(ctx context.Context, key turns.ConversationKey, id turns.RowID) (turn turns.UserTurn, err error) {
+	err = s.readTx(ctx, "find turn", func(t *tx) error {
+		rows, err := t.rows(findTurn, arg("key", key[:]), blob("id", id.UUID))
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return turns.NotFound("turn", "")
+		}
+		found, err := rows[0].userTurn()
+		if err == nil {
+			turn = *found
+		}
+		return err
+	})
+	return turn, err
+}
+
+const repliesTo = `SELECT ` + rowColumns + `r.content` + rowTables + `
+	WHERE r.conversation_key = @key AND r.responds_to = @turn ORDER BY r.attempt LIMIT @limit`
+
+// RepliesTo implements turns.Reader.
+func (s *Store) RepliesTo(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, limit int) (replies []turns.Reply, err error) {
+	err = s.readTx(ctx, "read replies", func(t *tx) error {
+		rows, err := t.rows(repliesTo, arg("key", key[:]), blob("turn", turn.UUID), arg("limit", limit))
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			if err := t.fill(key, &rows[i]); err != nil {
+				return err
+			}
+			replies = append(replies, rows[i].reply)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return replies, nil
+}
+
+// Entries implements turns.Reader.
+func (s *Store) Entries(ctx context.Context, key turns.ConversationKey, ids []turns.TurnID) (map[turns.TurnID]turns.Entry, error) {
+	entries := make(map[turns.TurnID]turns.Entry, len(ids))
+	err := s.readTx(ctx, "read entries", func(t *tx) error {
+		for _, id := range ids {
+			e, found, err := t.entry(key, id)
+			if err != nil {
+				return err
+			}
+			if found {
+				entries[id] = e
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return entries, nil
+}
+
+// An entry's turn is among its own siblings, so no sibling at all means that there is no such turn.
+func (t *tx) entry(key turns.ConversationKey, id turns.TurnID) (e turns.Entry, found bool, err error) {
+	if e.Siblings, err = t.siblings(key, id); err != nil || len(e.Siblings) == 0 {
+		return e, false, err
+	}
+	e.Reply, e.ReplyCount, err = t.shown(key, id)
+	return e, true, err
+}
+
+const readSiblings = `SELECT s.id FROM turns t JOIN turns s ON s.conversation_key = t.conversation_key AND s.parent_id IS t.parent_id
+	WHERE t.conversation_key = @key AND t.id = @turn AND t.role = 'user' AND s.role = 'user' ORDER BY s.seq`
+
+func (t *tx) siblings(key turns.ConversationKey, id turns.TurnID) (ids []turns.TurnID, err error) {
+	err = t.query(func(scan func(...any) error) error {
+		var sibling turns.TurnID
+		err := scan(&sibling.UUID)
+		ids = append(ids, sibling)
+		return err
+	}, readSiblings, arg("key", key[:]), blob("turn", id.UUID))
+	return ids, err
+}
+
+// The live reply comes first, then the newest.
+const readShown = `SELECT ` + rowColumns + `r.content,
+		(SELECT COUNT(*) FROM turns WHERE conversation_key = @key AND responds_to = @turn)` + rowTables + `
+	WHERE r.conversation_key = @key AND r.responds_to = @turn
+	ORDER BY r.status <> 'abandoned' DESC, r.attempt DESC LIMIT 1`
+
+func (t *tx) shown(key turns.ConversationKey, id turns.TurnID) (reply *turns.Reply, count int, err error) {
+	var r row
+	err = t.query(func(scan func(...any) error) error {
+		r, err = scanRow(scan, t.now, &count)
+		return err
+	}, readShown, arg("key", key[:]), blob("turn", id.UUID))
+	if err != nil || count == 0 {
+		return nil, 0, err
+	}
+	err = t.fill(key, &r)
+	return &r.reply, count, err
+}

@@ -1,0 +1,123 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/turnd/turnd/turns"
+)
+
+const permitCall = `UPDATE turns SET calls = calls + 1, waited_us = waited_us + @waited
+	WHERE conversation_key = @key AND id = @reply AND status = 'in_flight' AND epoch = @epoch AND owner = @owner
+		AND cancel_requested = 0 AND calls < @max
+	RETURNING calls`
+
+// PermitCalls implements turns.Replies.
+func (s *Store) PermitCalls(ctx context.Context, permits []turns.CallPermit) ([]turns.PermitResult, error) {
+	results := make([]turns.PermitResult, len(permits))
+	err := s.writeTx(ctx, "permit calls", func(t *tx) error {
+		for _, i := range inKeyOrder(permits, func(p turns.CallPermit) turns.ConversationKey { return p.Fence.Key }) {
+			p, r := &permits[i], &results[i]
+			args := fenceArgs(p.Fence, arg("waited", p.Waited.Microseconds()), arg("max", p.MaxCalls))
+			granted, err := t.found(permitCall, args, &r.Calls)
+			if err != nil {
+				return err
+			}
+			if r.Granted = granted; !granted {
+				continue
+			}
+			if err := t.insertCall(p.Fence.Key, p.Fence.Reply, p.Call); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// CloseCalls implements turns.Replies.
+func (s *Store) CloseCalls(ctx context.Context, outcomes []turns.CallOutcome) error {
+	return s.writeTx(ctx, "close calls", func(t *tx) error {
+		for _, i := range inKeyOrder(outcomes, func(o turns.CallOutcome) turns.ConversationKey { return o.Key }) {
+			if err := t.closeCall(outcomes[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+const closeCall = `UPDATE provider_calls SET class = @class, phase = @phase, http_status = @status,
+		provider_request_id = @request, provider_response_id = @response, input_tokens = @input, cache_read_tokens = @cache_read,
+		cache_write_tokens = @cache_write, output_tokens = @output, reasoning_tokens = @reasoning, token_source = @source,
+		wasted_tokens = @wasted, cost_micros = @cost, waste_cause = @waste_cause, end_time = @now
+	WHERE conversation_key = @key AND call_id = @call AND end_time IS NULL`
+
+func (t *tx) closeCall(o turns.CallOutcome) error {
+	_, err := t.exec(closeCall, append(usageArgs(o.Usage), arg("key", o.Key[:]), blob("call", o.ID.UUID), arg("class", string(o.Class)),
+		arg("phase", string(o.Phase)), arg("status", o.HTTPStatus), arg("request", o.RequestID), arg("response", o.ResponseID),
+		arg("waste_cause", o.WasteCause), arg("now", t.now))...)
+	return err
+}
+
+// Checkpoint implements turns.Replies.
+func (s *Store) Checkpoint(ctx context.Context, checkpoints []turns.Checkpoint) ([]turns.CheckpointResult, error) {
+	results := make([]turns.CheckpointResult, len(checkpoints))
+	err := s.writeTx(ctx, "checkpoint", func(t *tx) error {
+		for _, i := range inKeyOrder(checkpoints, func(c turns.Checkpoint) turns.ConversationKey { return c.Fence.Key }) {
+			if err := t.checkpoint(&checkpoints[i], &results[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+const growLog = `UPDATE turns SET log_len = @to,
+		provider_response_id = CASE WHEN @response = '' THEN provider_response_id ELSE @response END
+	WHERE conversation_key = @key AND id = @reply AND status = 'in_flight' AND epoch = @epoch AND owner = @owner AND log_len = @from
+	RETURNING cancel_requested`
+
+const askReply = `SELECT cancel_requested FROM turns
+	WHERE conversation_key = @key AND id = @reply AND status = 'in_flight' AND epoch = @epoch AND owner = @owner AND log_len = @to`
+
+// checkpoint moves the log's length under the fence and then adds the chunk. A log that is as long already was sent
+// before, with an answer that got lost, and needs nothing more.
+func (t *tx) checkpoint(c *turns.Checkpoint, result *turns.CheckpointResult) (err error) {
+	args := fenceArgs(c.Fence, arg("to", c.To))
+	grown := false
+	if c.To > c.From || c.ResponseID != "" {
+		grown, err = t.found(growLog, append(args, arg("from", c.From), arg("response", c.ResponseID)), &result.CancelRequested)
+	}
+	if err != nil {
+		return err
+	}
+	if grown {
+		result.Held = true
+		return t.insertChunk(c)
+	}
+	result.Held, err = t.found(askReply, args, &result.CancelRequested)
+	return err
+}
+
+const insertChunk = `INSERT INTO reply_chunks (conversation_key, reply_id, start_offset, end_offset, pieces)
+	VALUES (@key, @reply, @from, @to, @pieces)`
+
+func (t *tx) insertChunk(c *turns.Checkpoint) error {
+	if c.To == c.From {
+		return nil
+	}
+	pieces, err := turns.EncodePieces(c.Pieces)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(insertChunk, arg("key", c.Fence.Key[:]), blob("reply", c.Fence.Reply.UUID), arg("from", c.From), arg("to", c.To),
+		textArg("pieces", pieces))
+	return err
+}

@@ -1,0 +1,101 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// The index named holds only replies in flight, so the statement's cost does not grow with the table.
+const staleEverywhere = `SELECT ` + rowColumns + `'', r.conversation_key, COALESCE(r.deadline_at <= @now, 0), r.cancel_requested
+	FROM turns r INDEXED BY turns_running_by_owner
+		JOIN conversations c ON c.conversation_key = r.conversation_key
+		LEFT JOIN workers w ON w.worker_id = r.owner
+	WHERE r.status = 'in_flight' AND (w.dead IS NOT 0 OR r.deadline_at <= @now) LIMIT @limit`
+
+const staleInConversation = `SELECT ` + rowColumns + `'', r.conversation_key, COALESCE(r.deadline_at <= @now, 0), r.cancel_requested` + rowTables + `
+	WHERE r.conversation_key = @key AND r.role = 'assistant' AND r.status = 'in_flight'
+		AND (w.dead IS NOT 0 OR r.deadline_at <= @now) LIMIT @limit`
+
+// StaleReplies implements turns.Replies.
+func (s *Store) StaleReplies(ctx context.Context, q turns.StaleQuery) (stale []turns.StaleReply, err error) {
+	err = s.readTx(ctx, "read stale replies", func(t *tx) error {
+		text, args := staleEverywhere, []any{arg("now", t.now), arg("limit", q.Limit)}
+		if q.Key != nil {
+			text, args = staleInConversation, append(args, arg("key", q.Key[:]))
+		}
+		if stale, err = t.stale(text, args); err != nil {
+			return err
+		}
+		for i := range stale {
+			if err := t.fillStale(&stale[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return stale, nil
+}
+
+func (t *tx) stale(text string, args []any) (stale []turns.StaleReply, err error) {
+	err = t.query(func(scan func(...any) error) error {
+		var one turns.StaleReply
+		var key []byte
+		r, err := scanRow(scan, t.now, &key, &one.DeadlinePassed, &one.CancelRequested)
+		copy(one.Key[:], key)
+		one.Reply, one.OwnerDead = r.reply, r.reply.OwnerDead
+		stale = append(stale, one)
+		return err
+	}, text, args...)
+	return stale, err
+}
+
+const readOpenCalls = `SELECT call_id, request_bytes, provider, model, first FROM provider_calls
+	WHERE conversation_key = @key AND reply_id = @reply AND end_time IS NULL ORDER BY number`
+
+// fillStale adds a stale reply's log and open calls.
+func (t *tx) fillStale(s *turns.StaleReply) (err error) {
+	if s.Reply.Content, err = t.chunks(s.Key, s.Reply.ID, 0); err != nil {
+		return err
+	}
+	return t.query(func(scan func(...any) error) error {
+		var call turns.OpenCall
+		err := scan(&call.ID.UUID, &call.RequestBytes, &call.Provider, &call.Model, &call.First)
+		s.OpenCalls = append(s.OpenCalls, call)
+		return err
+	}, readOpenCalls, arg("key", s.Key[:]), blob("reply", s.Reply.ID.UUID))
+}
+
+const sweepReply = `UPDATE turns SET status = @status, reason = @reason, content = @content, input_tokens = @input,
+		cache_read_tokens = @cache_read, cache_write_tokens = @cache_write, output_tokens = @output,
+		reasoning_tokens = @reasoning, token_source = @source, wasted_tokens = @wasted, cost_micros = @cost,
+		provider_calls = @calls, end_time = CASE WHEN @status = 'held' THEN NULL ELSE @now END
+	WHERE conversation_key = @key AND id = @reply AND status = 'in_flight' AND epoch = @epoch AND owner = @owner
+		AND log_len = @length
+		AND (deadline_at <= @now OR NOT EXISTS (SELECT 1 FROM workers WHERE worker_id = @owner AND dead = 0))`
+
+var sweepVerbs = []turns.Verb{turns.VerbSweep, turns.VerbExpire, turns.VerbCancel}
+
+// Sweep implements turns.Replies. The row is not settled: its last owner may still have more of it.
+func (s *Store) Sweep(ctx context.Context, sw turns.Sweeping) (won bool, err error) {
+	if !allowed(sweepVerbs, sw.Verb, sw.Status, sw.Reason) {
+		return false, wrongState(sw.Verb, sw.Status, sw.Reason)
+	}
+	content, err := turns.EncodePieces(sw.Content)
+	if err != nil {
+		return false, err
+	}
+	err = s.writeTx(ctx, "sweep", func(t *tx) error {
+		args := fenceArgs(sw.Fence, arg("status", string(sw.Status)), arg("reason", string(sw.Reason)), textArg("content", content),
+			arg("length", sw.Length), arg("calls", sw.Usage.Calls), arg("now", t.now))
+		won, err = t.won(sweepReply, append(args, usageArgs(sw.Usage)...)...)
+		if err != nil || !won {
+			return err
+		}
+		return t.clear(sw.Fence, sw.Calls)
+	})
+	return won && err == nil, err
+}
