@@ -1,0 +1,74 @@
+// Package anthropic speaks the Messages API, streaming, in the version named by Version. Other servers speak it too; they
+// are reached by their base URL.
+//
+// Text alone goes out for now. What comes in and is no text (thinking, tool calls, whatever a later server adds) is
+// skipped without harm to the text around it.
+//
+// What surprises: this version of the API takes no temperature, so Build refuses one. Dropping it would answer a question
+// the client did not ask. The vendor has no idempotency, no lookup and no resume; a lost call stays lost.
+package anthropic
+
+import (
+	"context"
+	"iter"
+	"net/http"
+
+	"github.com/turnd/turnd/llm"
+	"github.com/turnd/turnd/llm/wire"
+	"github.com/turnd/turnd/turns"
+)
+
+// Provider is the vendor's name in routes and figures, DefaultBaseURL where it listens, Version the API's version that
+// every request names.
+const (
+	Provider       = "anthropic"
+	DefaultBaseURL = "https://api.anthropic.com"
+	Version        = "2026-10-21"
+)
+
+// Adapter is this package as the router knows it.
+func Adapter() llm.Adapter {
+	return llm.Adapter{
+		Wire:     llm.WireAnthropicMessages,
+		Provider: Provider,
+		Open:     func(http *wire.Client, e llm.Endpoint) llm.Caller { return New(http, e) },
+	}
+}
+
+// Client calls one endpoint. It is safe for concurrent use.
+type Client struct {
+	http   *wire.Client
+	url    string
+	header http.Header
+}
+
+// New makes a client of an endpoint. Its key goes out as x-api-key.
+func New(http *wire.Client, e llm.Endpoint) *Client {
+	if e.BaseURL == "" {
+		e.BaseURL = DefaultBaseURL
+	}
+	return &Client{http: http, url: wire.Join(e.BaseURL, "messages"), header: headerOf(e.Key)}
+}
+
+func headerOf(key wire.Secret) http.Header {
+	h := http.Header{"Anthropic-Version": {Version}}
+	if key != "" {
+		h.Set("X-Api-Key", key.Reveal())
+	}
+	return h
+}
+
+// Generate implements turns.Generator's method for this endpoint.
+func (c *Client) Generate(ctx context.Context, call turns.Call) iter.Seq2[turns.Delta, error] {
+	return c.http.Stream(ctx, wire.Post{
+		URL:    c.url,
+		Header: c.header,
+		Body:   call.Request.Body,
+		Key:    call.Key,
+		Limits: call.Request.Route.Limits,
+	}, wire.Vendor{
+		RequestID:  []string{"Request-Id", "X-Request-Id"},
+		Translator: func() wire.Translator { return new(stream) },
+		Classify:   classify,
+	})
+}

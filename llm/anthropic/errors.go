@@ -1,0 +1,67 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/turnd/turnd/llm/wire"
+	"github.com/turnd/turnd/turns"
+)
+
+// errorBody is the vendor's error, as a response's body and as an event.
+type errorBody struct {
+	Type  string        `json:"type"`
+	Error *errorMessage `json:"error"`
+}
+
+// errorMessage leaves out the message: it is text for people, and may quote the prompt.
+type errorMessage struct {
+	Type    string `json:"type"`
+	Details struct {
+		Code string `json:"error_code"`
+	} `json:"details"`
+}
+
+// said is what the error says; a nil one says nothing.
+func (m *errorMessage) said() wire.Said {
+	if m == nil || m.Type == "" {
+		return wire.Said{}
+	}
+	return wire.Said{Own: true, Code: m.Details.Code, Type: m.Type}
+}
+
+// rules: the vendor never asks to wait on a 429 that waiting does not cure, so a bare one is over.
+var rules = wire.Rules{
+	Codes: map[string]turns.CallClass{
+		"thread_continue_in_flight":    turns.ClassInFlightElsewhere,
+		"thread_already_continued":     turns.ClassAlreadyDone,
+		"enforced_spend_limit_reached": turns.ClassTerminal,
+		"contract_spend_limit_reached": turns.ClassTerminal,
+		"idempotency_key_in_use":       turns.ClassInFlightElsewhere,
+		"idempotency_key_conflict":     turns.ClassAlreadyDone,
+	},
+	Statuses: map[string]int{
+		"invalid_request_error": http.StatusBadRequest,
+		"authentication_error":  http.StatusUnauthorized,
+		"billing_error":         http.StatusPaymentRequired,
+		"permission_error":      http.StatusForbidden,
+		"not_found_error":       http.StatusNotFound,
+		"conflict_error":        http.StatusConflict,
+		"request_too_large":     http.StatusRequestEntityTooLarge,
+		"rate_limit_error":      http.StatusTooManyRequests,
+		"api_error":             http.StatusInternalServerError,
+		"timeout_error":         http.StatusGatewayTimeout,
+		"overloaded_error":      529,
+	},
+	Bare429: turns.ClassTerminal,
+}
+
+// classify says what a response of a bad status means.
+func classify(a wire.Answer) wire.Verdict {
+	var body errorBody
+	var said wire.Said
+	if json.Unmarshal(a.Body, &body) == nil && body.Type == "error" {
+		said = body.Error.said()
+	}
+	return wire.Verdict{Class: rules.Answer(a.Status, said, a.Hinted), Word: said.Word()}
+}

@@ -1,0 +1,96 @@
+// Package openai speaks Chat Completions, streaming: to the vendor itself and to the many servers that are compatible
+// with it, by their base URL.
+//
+// Two names differ between the two: the vendor wants max_completion_tokens and the role developer, compatible servers
+// know max_tokens and system. llm.Endpoint's Dialect says which; by default the host does.
+//
+// Text alone goes out for now. What comes in and is no text (tool calls, reasoning, whatever a later server adds) is
+// skipped without harm to the text around it. A reply is whole when both its finish_reason and [DONE] were read: a server
+// that leaves out either can't be told apart from one whose answer was cut.
+//
+// What surprises: usage comes only in the last event before [DONE], so a call that was cut has none.
+package openai
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/turnd/turnd/llm"
+	"github.com/turnd/turnd/llm/wire"
+	"github.com/turnd/turnd/turns"
+)
+
+// Provider is the vendor's name in routes and figures, DefaultBaseURL where it listens.
+const (
+	Provider       = "openai"
+	DefaultBaseURL = "https://api.openai.com/v1"
+)
+
+// vendorHost is the host, and the domain of the regional hosts, that speak DialectVendor by default.
+const vendorHost = "api.openai.com"
+
+// Adapter is this package as the router knows it.
+func Adapter() llm.Adapter {
+	return llm.Adapter{
+		Wire:     llm.WireOpenAIChat,
+		Provider: Provider,
+		Open:     func(http *wire.Client, e llm.Endpoint) llm.Caller { return New(http, e) },
+	}
+}
+
+// Client calls one endpoint. It is safe for concurrent use.
+type Client struct {
+	http    *wire.Client
+	url     string
+	header  http.Header
+	dialect llm.Dialect
+}
+
+// New makes a client of an endpoint. Its key goes out as a bearer token.
+func New(http *wire.Client, e llm.Endpoint) *Client {
+	if e.BaseURL == "" {
+		e.BaseURL = DefaultBaseURL
+	}
+	if e.Dialect == "" {
+		e.Dialect = dialectOf(e.BaseURL)
+	}
+	return &Client{http: http, url: wire.Join(e.BaseURL, "chat/completions"), header: headerOf(e.Key), dialect: e.Dialect}
+}
+
+func dialectOf(base string) llm.Dialect {
+	u, err := url.Parse(base)
+	if err != nil {
+		return llm.DialectCompatible
+	}
+	host := strings.ToLower(u.Hostname())
+	if host == vendorHost || strings.HasSuffix(host, "."+vendorHost) {
+		return llm.DialectVendor
+	}
+	return llm.DialectCompatible
+}
+
+func headerOf(key wire.Secret) http.Header {
+	h := make(http.Header)
+	if key != "" {
+		h.Set("Authorization", "Bearer "+key.Reveal())
+	}
+	return h
+}
+
+// Generate implements turns.Generator's method for this endpoint.
+func (c *Client) Generate(ctx context.Context, call turns.Call) iter.Seq2[turns.Delta, error] {
+	return c.http.Stream(ctx, wire.Post{
+		URL:    c.url,
+		Header: c.header,
+		Body:   call.Request.Body,
+		Key:    call.Key,
+		Limits: call.Request.Route.Limits,
+	}, wire.Vendor{
+		RequestID:  []string{"X-Request-Id", "Request-Id"},
+		Translator: func() wire.Translator { return new(stream) },
+		Classify:   classify,
+	})
+}

@@ -1,0 +1,153 @@
+package openai
+
+import (
+	"encoding/json"
+
+	"github.com/turnd/turnd/llm/sse"
+	"github.com/turnd/turnd/llm/wire"
+	"github.com/turnd/turnd/turns"
+)
+
+// doneMark is the data of the terminal event.
+const doneMark = "[DONE]"
+
+type chunk struct {
+	ID      string        `json:"id"`
+	Choices []choice      `json:"choices"`
+	Usage   *usage        `json:"usage"`
+	Error   *errorMessage `json:"error"`
+}
+
+// choice is one alternative of the reply. One is asked for; what comes at another index is not it.
+type choice struct {
+	Index        int    `json:"index"`
+	Delta        delta  `json:"delta"`
+	FinishReason string `json:"finish_reason"`
+}
+
+type delta struct {
+	Content wire.Text `json:"content"`
+	Refusal wire.Text `json:"refusal"`
+}
+
+// parts are the fields of a delta that are read, each a kind of block. Others (tool calls, reasoning) mean nothing here.
+var parts = []struct {
+	kind turns.BlockKind
+	text func(*delta) wire.Text
+}{
+	{turns.KindText, func(d *delta) wire.Text { return d.Content }},
+	{turns.KindRefusal, func(d *delta) wire.Text { return d.Refusal }},
+}
+
+type usage struct {
+	Prompt        wire.Count `json:"prompt_tokens"`
+	Completion    wire.Count `json:"completion_tokens"`
+	PromptDetails struct {
+		Cached     wire.Count `json:"cached_tokens"`
+		CacheWrite wire.Count `json:"cache_write_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		Reasoning wire.Count `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+var stopReasons = map[string]turns.StopReason{
+	"stop":           turns.StopEndTurn,
+	"length":         turns.StopLength,
+	"tool_calls":     turns.StopToolUse,
+	"function_call":  turns.StopToolUse,
+	"content_filter": turns.StopContentFilter,
+}
+
+// stream translates the chunks of one response.
+type stream struct {
+	blocks  wire.Blocks
+	meter   wire.Meter
+	started bool
+	refused bool
+	finish  string
+}
+
+// Translate implements wire.Translator.
+func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool, error) {
+	switch string(e.Data) {
+	case "":
+		return out, false, nil
+	case doneMark:
+		return s.done(out)
+	}
+	var c chunk
+	if json.Unmarshal(e.Data, &c) != nil {
+		return out, false, wire.ErrMalformed
+	}
+	if c.Error != nil {
+		said := c.Error.said()
+		return out, false, &wire.EventError{Verdict: wire.Verdict{Class: rules.Event(said), Word: said.Word()}}
+	}
+	out = s.start(c.ID, out)
+	for i := range c.Choices {
+		out = s.choice(&c.Choices[i], out)
+	}
+	return s.report(c.Usage, out), false, nil
+}
+
+func (s *stream) start(id string, out []turns.Delta) []turns.Delta {
+	if s.started || id == "" {
+		return out
+	}
+	s.started = true
+	return append(out, turns.ResponseStarted{ResponseID: id})
+}
+
+// choice adds what a chunk says of the reply. After its finish_reason nothing is added any more.
+func (s *stream) choice(c *choice, out []turns.Delta) []turns.Delta {
+	if c.Index != 0 || s.finish != "" {
+		return out
+	}
+	for _, p := range parts {
+		text := p.text(&c.Delta)
+		if len(text) == 0 {
+			continue
+		}
+		s.refused = s.refused || p.kind == turns.KindRefusal
+		out = s.blocks.In(out, p.kind)
+		out = s.blocks.Add(out, text)
+	}
+	if c.FinishReason == "" {
+		return out
+	}
+	s.finish = c.FinishReason
+	return s.blocks.End(out)
+}
+
+// report passes on the vendor's totals: cached input and reasoning are in them already. A server that reports a running
+// total in every chunk is followed as it goes.
+func (s *stream) report(u *usage, out []turns.Delta) []turns.Delta {
+	if u == nil {
+		return out
+	}
+	return s.meter.Report(out, turns.Usage{
+		Input:      int64(u.Prompt),
+		CacheRead:  int64(u.PromptDetails.Cached),
+		CacheWrite: int64(u.PromptDetails.CacheWrite),
+		Output:     int64(u.Completion),
+		Reasoning:  int64(u.CompletionDetails.Reasoning),
+	})
+}
+
+// done ends the reply, if the model said before why it stopped.
+func (s *stream) done(out []turns.Delta) ([]turns.Delta, bool, error) {
+	if s.finish == "" {
+		return out, false, wire.ErrNoTerminal
+	}
+	out = s.meter.Finish(out, s.blocks.HasContent())
+	return append(out, turns.Finished{StopReason: s.stopReason()}), true, nil
+}
+
+// stopReason maps the vendor's word. A refusal has none of its own: it stops like any other reply.
+func (s *stream) stopReason() turns.StopReason {
+	if s.refused && s.finish == "stop" {
+		return turns.StopRefusal
+	}
+	return stopReasons[s.finish]
+}
