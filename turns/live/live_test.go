@@ -1,0 +1,371 @@
+package live_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/turnd/turnd/turns"
+	"github.com/turnd/turnd/turns/live"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var key = turns.ConversationKey{1}
+
+// shelf is a store of one reply, as far as a hub sees it.
+type shelf struct {
+	mu    sync.Mutex
+	reply turns.Reply
+	log   turns.Log
+	down  error
+	reads int
+}
+
+func (s *shelf) ReadReply(context.Context, turns.ConversationKey, turns.ReplyID) (turns.Reply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down != nil {
+		return turns.Reply{}, s.down
+	}
+	reply := s.reply
+	reply.Content, _, _ = s.log.From(0, 0)
+	return reply, nil
+}
+
+func (s *shelf) ReadLogs(_ context.Context, positions []turns.LogPosition) ([]turns.LogView, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads++
+	if s.down != nil {
+		return nil, s.down
+	}
+	views := make([]turns.LogView, len(positions))
+	for i, p := range positions {
+		pieces, _, err := s.log.From(p.From, 0)
+		if err != nil {
+			return nil, err
+		}
+		views[i] = turns.LogView{Reply: s.reply, Pieces: pieces}
+	}
+	return views, nil
+}
+
+func (s *shelf) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+func newShelf() *shelf {
+	return &shelf{reply: turns.Reply{ID: turns.ReplyID{UUID: uuid.New()}, Status: turns.StatusInFlight}}
+}
+
+func newHub(s *shelf) *live.Hub {
+	return live.New(live.Config{Store: s, Logger: slog.New(slog.DiscardHandler), Tick: 250 * time.Millisecond,
+		Heartbeat: 15 * time.Second, Patience: 15 * time.Second})
+}
+
+func text(block uint32, s string) turns.Piece {
+	return turns.Piece{Block: block, Kind: turns.KindText, Text: s}
+}
+
+func whole(block uint32, s string) turns.Piece {
+	return turns.Piece{Block: block, Kind: turns.KindText, Starts: true, Text: s, Ends: true}
+}
+
+// heard is what a follower got.
+type heard struct {
+	text       string
+	next       uint32
+	pieces     int
+	started    int
+	heartbeats int
+	ended      *turns.Reply
+	err        error
+}
+
+func listen(events iter.Seq2[turns.Event, error], from uint32) (h heard) {
+	h.next = from
+	for e, err := range events {
+		if err != nil {
+			h.err = err
+			return h
+		}
+		switch e := e.(type) {
+		case turns.Started:
+			h.started++
+		case turns.Grew:
+			if e.Offset != h.next {
+				h.err = errors.New("a gap or a repeat")
+				return h
+			}
+			h.text, h.next, h.pieces = h.text+e.Piece.Text, e.Next, h.pieces+1
+		case turns.Heartbeat:
+			h.heartbeats++
+		case turns.Ended:
+			h.ended = &e.Reply
+		}
+	}
+	return h
+}
+
+func ended(r turns.Reply, length uint32) turns.Reply {
+	r.Status, r.Length = turns.StatusComplete, length
+	return r
+}
+
+func TestAFollowerOfTheOwnerHearsEverythingOnceAndThenTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		hub := newHub(s)
+		log := hub.Open(key, s.reply)
+		var early, late heard
+		var wg sync.WaitGroup
+		wg.Go(func() { early = listen(hub.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+		synctest.Wait()
+		require.NoError(t, log.Append(turns.Piece{Kind: turns.KindText, Starts: true, Text: "one "}))
+		synctest.Wait()
+		require.NoError(t, log.Append(text(0, "two ")))
+		wg.Go(func() { late = listen(hub.Follow(t.Context(), key, s.reply.ID, 5), 5) })
+		synctest.Wait()
+		require.NoError(t, log.Append(turns.Piece{Kind: turns.KindText, Text: "three", Ends: true}))
+		log.End(ended(s.reply, 15))
+		wg.Wait()
+		require.Equal(t, "one two three", early.text)
+		require.Equal(t, "two three", late.text)
+		for _, h := range []heard{early, late} {
+			require.NoError(t, h.err)
+			require.Equal(t, 1, h.started)
+			require.Equal(t, turns.StatusComplete, h.ended.Status)
+			require.Equal(t, uint32(15), h.next)
+		}
+	})
+}
+
+func TestASlowFollowerGetsBiggerPiecesAndHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		hub := newHub(s)
+		log := hub.Open(key, s.reply)
+		release := make(chan struct{})
+		var h heard
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			h = listen(func(yield func(turns.Event, error) bool) {
+				for e, err := range hub.Follow(t.Context(), key, s.reply.ID, 0) {
+					if _, grew := e.(turns.Grew); grew {
+						<-release
+					}
+					if !yield(e, err) {
+						return
+					}
+				}
+			}, 0)
+		})
+		require.NoError(t, log.Append(turns.Piece{Kind: turns.KindText, Starts: true, Text: "x"}))
+		synctest.Wait()
+		for range 1000 {
+			require.NoError(t, log.Append(text(0, "x")))
+		}
+		log.End(ended(s.reply, 1002))
+		close(release)
+		wg.Wait()
+		require.Equal(t, uint32(1002), h.next)
+		require.LessOrEqual(t, h.pieces, 3, "what came while it slept is merged")
+	})
+}
+
+func TestAMirrorIsFedFromTheStoreOncePerTickForAllItsFollowers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := newShelf()
+		must(t, s.log.Append(turns.Piece{Kind: turns.KindText, Starts: true, Text: "stored "}))
+		hub := newHub(s)
+		var wg, loops sync.WaitGroup
+		loops.Go(func() { _ = hub.Run(ctx) })
+		results := make([]heard, 20)
+		for i := range results {
+			wg.Go(func() { results[i] = listen(hub.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+		}
+		time.Sleep(time.Second) // the bubble's clock
+		synctest.Wait()
+		require.Equal(t, 4, s.reads)
+		s.change(func() { must(t, s.log.Append(turns.Piece{Kind: turns.KindText, Text: "later", Ends: true})) })
+		time.Sleep(250 * time.Millisecond)
+		s.change(func() { s.reply = ended(s.reply, s.log.Len()) })
+		wg.Wait()
+		for _, h := range results {
+			require.NoError(t, h.err)
+			require.Equal(t, "stored later", h.text)
+			require.NotNil(t, h.ended)
+		}
+		reads := s.reads
+		time.Sleep(time.Second)
+		require.Equal(t, reads, s.reads, "without followers nothing is read")
+		cancel()
+		loops.Wait()
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	require.NoError(t, err)
+}
+
+func TestSilenceIsFilledWithHeartbeatsThatTakeNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		hub := newHub(s)
+		log := hub.Open(key, s.reply)
+		var h heard
+		var wg sync.WaitGroup
+		wg.Go(func() { h = listen(hub.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+		time.Sleep(5*time.Minute + time.Second)
+		log.End(ended(s.reply, 0))
+		wg.Wait()
+		require.Equal(t, 20, h.heartbeats)
+		require.Zero(t, h.next)
+	})
+}
+
+func TestFollowersOfALogThatMovedGoOnFromTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		hub := newHub(s)
+		log := hub.Open(key, s.reply)
+		must(t, log.Append(turns.Piece{Kind: turns.KindText, Starts: true, Text: "shown and stored"}))
+		var h heard
+		var wg sync.WaitGroup
+		wg.Go(func() { h = listen(hub.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+		synctest.Wait()
+		s.change(func() {
+			must(t, s.log.Append(whole(0, "shown and stored")))
+			s.reply = ended(s.reply, s.log.Len())
+		})
+		log.Move()
+		wg.Wait()
+		require.NoError(t, h.err)
+		require.Equal(t, "shown and stored", h.text)
+		require.Equal(t, 1, h.started, "the same reply is not started twice")
+		require.NotNil(t, h.ended)
+	})
+}
+
+func TestAStalledLogLetsGoOfItsFollowersAndKeepsTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		hub := newHub(s)
+		log := hub.Open(key, s.reply)
+		var first, second heard
+		var wg sync.WaitGroup
+		wg.Go(func() { first = listen(hub.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+		synctest.Wait()
+		log.Stall(errors.New("no database"))
+		wg.Wait()
+		require.ErrorIs(t, first.err, turns.ErrStoreUnavailable)
+		require.Nil(t, first.ended)
+		wg.Go(func() { second = listen(hub.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+		synctest.Wait()
+		log.End(ended(s.reply, 0))
+		wg.Wait()
+		require.NoError(t, second.err)
+		require.NotNil(t, second.ended)
+	})
+}
+
+func TestAMirrorWhoseStoreStaysAwayLetsItsFollowersGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := newShelf()
+		hub := newHub(s)
+		var wg, loops sync.WaitGroup
+		loops.Go(func() { _ = hub.Run(ctx) })
+		var h heard
+		wg.Go(func() { h = listen(hub.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+		synctest.Wait()
+		s.change(func() { s.down = errors.New("no database") })
+		begun := time.Now()
+		wg.Wait()
+		require.ErrorIs(t, h.err, turns.ErrStoreUnavailable)
+		require.InDelta(t, 15, time.Since(begun).Seconds(), 1)
+		cancel()
+		loops.Wait()
+	})
+}
+
+func TestACursorThatCannotBeRightIsRefused(t *testing.T) {
+	s := newShelf()
+	must(t, s.log.Append(whole(0, "é")))
+	s.reply = ended(s.reply, s.log.Len())
+	hub := newHub(s)
+	for from, bad := range map[uint32]bool{0: false, 1: false, 2: true, 3: false, 4: false, 5: true, 1 << 31: true} {
+		h := listen(hub.Follow(t.Context(), key, s.reply.ID, from), from)
+		if bad {
+			require.ErrorIs(t, h.err, turns.ErrInvalidCursor, "offset %d", from)
+			require.Zero(t, h.started)
+		} else {
+			require.NoError(t, h.err, "offset %d", from)
+			require.NotNil(t, h.ended)
+		}
+	}
+	s.reply.Status, s.reply.Reason = turns.StatusAbandoned, turns.ReasonLeaseExpired
+	h := listen(hub.Follow(t.Context(), key, s.reply.ID, 99), 99)
+	require.NoError(t, h.err, "past the end of an abandoned reply the end is told, with the length that was kept")
+	require.Equal(t, uint32(4), h.ended.Length)
+}
+
+func TestAReplayFromAnyOffsetIsTheRestOfTheReply(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newShelf()
+		words := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "你好", "🦀", "two words"}), 1, 6).Draw(t, "blocks")
+		for i, w := range words {
+			require.NoError(t, s.log.Append(whole(uint32(i), w)))
+		}
+		s.reply = ended(s.reply, s.log.Len())
+		hub := newHub(s)
+		full := listen(hub.Follow(context.Background(), key, s.reply.ID, 0), 0)
+		from := uint32(rapid.IntRange(0, int(s.log.Len())).Draw(t, "offset"))
+		rest, _, err := s.log.From(from, 0)
+		h := listen(hub.Follow(context.Background(), key, s.reply.ID, from), from)
+		if err != nil {
+			require.ErrorIs(t, h.err, turns.ErrInvalidCursor)
+			return
+		}
+		var want string
+		for _, p := range rest {
+			want += p.Text
+		}
+		require.Equal(t, want, h.text)
+		require.Equal(t, full.next, h.next)
+	})
+}
+
+func TestAFollowerThatLeavesLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		hub := newHub(s)
+		hub.Open(key, s.reply)
+		ctx, cancel := context.WithCancel(t.Context())
+		var h heard
+		var wg sync.WaitGroup
+		wg.Go(func() { h = listen(hub.Follow(ctx, key, s.reply.ID, 0), 0) })
+		synctest.Wait()
+		cancel()
+		wg.Wait()
+		require.ErrorIs(t, h.err, context.Canceled)
+		for range hub.Follow(t.Context(), key, s.reply.ID, 0) {
+			break // an early break must end the follower
+		}
+	})
+}
