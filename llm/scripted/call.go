@@ -58,6 +58,7 @@ type CallPage struct {
 
 // Counts are the sums since the last reset.
 type Counts struct {
+	// Connections counts what was accepted since the reset; connections that live on from before it are not among them.
 	Connections  int `json:"connections"`
 	Requests     int `json:"requests"`
 	Generations  int `json:"generations"`

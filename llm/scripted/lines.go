@@ -33,8 +33,9 @@ func (l lines) event(name string, data []byte) []byte {
 
 func (l lines) comment() []byte { return []byte(": scripted" + string(l+l)) }
 
-// garbage is a well-framed event whose data is neither JSON nor UTF-8.
-func (l lines) garbage() []byte { return l.event("", []byte("{\"garbage\": \xff\xfe")) }
+// garbage is a well-framed event whose data is neither JSON nor UTF-8. It bears the name of an event that readers listen
+// to, since they may skip one they do not know.
+func (l lines) garbage(name string) []byte { return l.event(name, []byte("{\"garbage\": \xff\xfe")) }
 
 // encode is JSON without the escaping for HTML, which neither vendor does.
 func encode(v any) []byte {

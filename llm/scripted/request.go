@@ -30,6 +30,7 @@ type wire struct {
 	// idHeader carries the id of the HTTP exchange.
 	idHeader string
 	idKind   string // the beginning of a response id
+	delta    string // the name of the events that carry content, if events have names
 	parse    func(body []byte) request
 	// refusal returns the body of an error answer.
 	refusal func(refusal) []byte
@@ -38,7 +39,7 @@ type wire struct {
 
 var wires = []wire{
 	{
-		name: wireAnthropic, path: "/v1/messages", idHeader: "request-id", idKind: "msg_",
+		name: wireAnthropic, path: "/v1/messages", idHeader: "request-id", idKind: "msg_", delta: "content_block_delta",
 		parse: parseAnthropic, refusal: anthropicRefusal, speak: newAnthropicVoice,
 	},
 	{

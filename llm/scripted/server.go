@@ -243,12 +243,7 @@ func (s *Server) answer(x *exchange, r *http.Request, body []byte) {
 	})
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	// A cut must also free a write to a client that does not read.
-	stop := context.AfterFunc(e.ctx, func() {
-		cancel()
-		_ = x.ctl.SetWriteDeadline(time.Unix(1, 0))
-	})
-	defer stop()
+	defer x.freeOnCut(cancel)()
 	x.ctx = ctx
 	want := stored{
 		at:   replayKey{sha256.Sum256([]byte(credential(r.Header))), key},
@@ -257,6 +252,23 @@ func (s *Server) answer(x *exchange, r *http.Request, body []byte) {
 	end := EndClosed // what stays if the connection has to be cut by a panic
 	defer func() { e.book.connectionOver(x.rec, end) }()
 	end = x.run(func() (*generation, verdict) { return e.generate(p, x, want, s.nextID(x.wire.idKind)) })
+}
+
+// freeOnCut ends the exchange's context when the era is cut, and with it a write to a client that does not read. What it
+// returns takes that back: the connection may live on, and must not carry an old deadline into its next request.
+func (x *exchange) freeOnCut(cancel context.CancelFunc) (release func()) {
+	freed := make(chan struct{})
+	stop := context.AfterFunc(x.era.ctx, func() {
+		defer close(freed)
+		cancel()
+		_ = x.ctl.SetWriteDeadline(time.Unix(1, 0))
+	})
+	return func() {
+		if !stop() {
+			<-freed
+			_ = x.ctl.SetWriteDeadline(time.Time{})
+		}
+	}
 }
 
 // nextID returns an id that no other response of this process has.

@@ -75,16 +75,17 @@ func (x *exchange) fail(step Step) End {
 	return x.finish()
 }
 
-// noise writes what does not belong to the reply.
+// noise writes what does not belong to the reply. A comment and a second terminal event mean something in an event stream
+// only, and are left out of an answer that is not streamed.
 func (x *exchange) noise(do Action) End {
 	lines := newLines(x.plan.LineEnd)
 	switch {
 	case do == DoComment:
-		return x.write(lines.comment())
+		return x.say(lines.comment())
 	case do == DoRepeatTerminal:
-		return x.write(x.voice.terminal())
+		return x.say(x.voice.terminal())
 	case x.headed:
-		return x.write(lines.garbage())
+		return x.write(lines.garbage(x.wire.delta))
 	default:
 		x.hangUp([]byte("\x00\xff this is not HTTP\r\n\r\n"))
 		return EndClosed
