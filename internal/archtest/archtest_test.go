@@ -7,7 +7,7 @@ import (
 )
 
 func TestTheTreeKeepsTheRulesOfTheHouse(t *testing.T) {
-	tree, err := Load("../..")
+	tree, err := Load(t.Context(), "../..")
 	require.NoError(t, err)
 	require.NotEmpty(t, tree.Packages)
 	require.NotEmpty(t, tree.Files)
@@ -21,7 +21,7 @@ func TestTheTreeKeepsTheRulesOfTheHouse(t *testing.T) {
 }
 
 func TestTheTreeIsReadAsItLies(t *testing.T) {
-	tree, err := Load("../..")
+	tree, err := Load(t.Context(), "../..")
 	require.NoError(t, err)
 	packages := map[string]Package{}
 	for _, p := range tree.Packages {

@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ type Func struct {
 }
 
 // Load reads the tree below root.
-func Load(root string) (*Tree, error) {
+func Load(ctx context.Context, root string) (*Tree, error) {
 	root, err := filepath.Abs(root) // go list answers with absolute folders
 	if err != nil {
 		return nil, fmt.Errorf("resolve the root: %w", err)
@@ -77,7 +78,7 @@ func Load(root string) (*Tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("walk the tree: %w", err)
 	}
-	if err := t.addPackages(root, docs); err != nil {
+	if err := t.addPackages(ctx, root, docs); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -157,8 +158,8 @@ type listed struct {
 }
 
 // addPackages asks go list, which knows build constraints and transitive imports.
-func (t *Tree) addPackages(root string, docs map[string]string) error {
-	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,Name,GoFiles,CgoFiles,Imports,TestImports,XTestImports,Deps", "./...")
+func (t *Tree) addPackages(ctx context.Context, root string, docs map[string]string) error {
+	cmd := exec.CommandContext(ctx, "go", "list", "-e", "-json=ImportPath,Dir,Name,GoFiles,CgoFiles,Imports,TestImports,XTestImports,Deps", "./...")
 	cmd.Dir = root
 	var problems strings.Builder
 	cmd.Stderr = &problems

@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -19,7 +20,7 @@ var ErrNoPostgres = errors.New("no Postgres found: set TURND_TEST_DATABASE_URL o
 type finder struct {
 	getenv   func(string) string
 	system   string // pattern of the folders that distributions use
-	pgConfig func() string
+	pgConfig func(context.Context) string
 	roots    []string // folders that may hold node_modules
 }
 
@@ -33,7 +34,7 @@ func newFinder() finder {
 }
 
 // bin returns the folder with initdb and postgres in it, or ErrNoPostgres.
-func (f finder) bin() (string, error) {
+func (f finder) bin(ctx context.Context) (string, error) {
 	if dir := f.getenv("PGBIN"); dir != "" {
 		if !hasServer(dir) {
 			return "", fmt.Errorf("PGBIN=%s has no initdb and postgres in it", dir)
@@ -41,7 +42,7 @@ func (f finder) bin() (string, error) {
 		return dir, nil
 	}
 	candidates := globByVersion(f.system)
-	if dir := f.pgConfig(); dir != "" {
+	if dir := f.pgConfig(ctx); dir != "" {
 		candidates = append(candidates, dir)
 	}
 	for _, root := range f.roots {
@@ -91,8 +92,8 @@ func hasServer(dir string) bool {
 }
 
 // pgConfigBindir asks the pg_config on the PATH; empty if there is none.
-func pgConfigBindir() string {
-	out, err := exec.Command("pg_config", "--bindir").Output()
+func pgConfigBindir(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output()
 	if err != nil {
 		return ""
 	}

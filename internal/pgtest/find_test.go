@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -29,17 +30,17 @@ func TestThePlacesAreSearchedInTheirDocumentedOrder(t *testing.T) {
 	f := finder{
 		getenv:   func(name string) string { return map[string]string{"PGBIN": chosen}[name] },
 		system:   filepath.Join(tmp, "lib", "*", "bin"),
-		pgConfig: func() string { return config },
+		pgConfig: func(context.Context) string { return config },
 		roots:    []string{filepath.Join(tmp, "tools"), tmp},
 	}
 	for _, want := range []string{chosen, system17, system9, config, npm} {
-		got, err := f.bin()
+		got, err := f.bin(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 		require.NoError(t, os.RemoveAll(want))
 		f.getenv = func(string) string { return "" }
 	}
-	_, err := f.bin()
+	_, err := f.bin(t.Context())
 	require.ErrorIs(t, err, ErrNoPostgres)
 }
 
@@ -47,10 +48,10 @@ func TestAWrongPGBINIsAnErrorAndNotPassedOver(t *testing.T) {
 	tmp := t.TempDir()
 	f := finder{
 		getenv:   func(string) string { return filepath.Join(tmp, "nowhere") },
-		system:   filepath.Join(plant(t, tmp, "lib", "15", "bin")),
-		pgConfig: func() string { return "" },
+		system:   plant(t, tmp, "lib", "15", "bin"),
+		pgConfig: func(context.Context) string { return "" },
 	}
-	_, err := f.bin()
+	_, err := f.bin(t.Context())
 	require.ErrorContains(t, err, "PGBIN=")
 	require.NotErrorIs(t, err, ErrNoPostgres)
 }
@@ -63,9 +64,9 @@ func TestAFolderWithoutInitdbIsPassedOver(t *testing.T) {
 	f := finder{
 		getenv:   func(string) string { return "" },
 		system:   filepath.Join(tmp, "lib", "*", "bin"),
-		pgConfig: func() string { return "" },
+		pgConfig: func(context.Context) string { return "" },
 	}
-	got, err := f.bin()
+	got, err := f.bin(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, full, got)
 }

@@ -56,7 +56,7 @@ func Setting(name, value string) Option {
 //
 // The server outlives ctx, which bounds only the start.
 func Start(ctx context.Context, dir string, opts ...Option) (*Server, error) {
-	bin, err := newFinder().bin()
+	bin, err := newFinder().bin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (s *Server) initialise(ctx context.Context, who account, bin string) error 
 
 // launch starts the process on a free port and waits until it takes connections.
 func (s *Server) launch(ctx context.Context, who account, bin string, o options) error {
-	port, err := freePort()
+	port, err := freePort(ctx)
 	if err != nil {
 		return err
 	}
@@ -153,9 +153,10 @@ func (s *Server) launch(ctx context.Context, who account, bin string, o options)
 }
 
 func (s *Server) arguments(o options) []string {
-	args := []string{"-D", s.data(),
-		"-c", "listen_addresses=127.0.0.1", "-c", "port=" + strconv.Itoa(s.port),
-		"-c", "unix_socket_directories=", "-c", "max_connections=200", "-c", "timezone=UTC"}
+	args := []string{
+		"-D", s.data(), "-c", "listen_addresses=127.0.0.1", "-c", "port=" + strconv.Itoa(s.port),
+		"-c", "unix_socket_directories=", "-c", "max_connections=200", "-c", "timezone=UTC",
+	}
 	if !o.fsync {
 		args = append(args, "-c", "fsync=off", "-c", "full_page_writes=off")
 	}
@@ -204,8 +205,10 @@ func (s *Server) waitReady(ctx context.Context) error {
 
 // DSN is the address of one database of the server, for its superuser.
 func (s *Server) DSN(database string) string {
-	u := url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database, RawQuery: "sslmode=disable",
-		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))}
+	u := url.URL{
+		Scheme: "postgres", User: url.User("postgres"), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)),
+		Path: "/" + database, RawQuery: "sslmode=disable",
+	}
 	return u.String()
 }
 
@@ -265,8 +268,9 @@ func (s *Server) tail() string {
 	return string(log[max(0, len(log)-most):])
 }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+func freePort(ctx context.Context) (int, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}

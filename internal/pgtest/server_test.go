@@ -20,7 +20,7 @@ import (
 // open is a folder that the server's user can reach, which t.TempDir is not when the tests run as root.
 func open(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "turnd-server-test-")
+	dir, err := os.MkdirTemp("", "turnd-server-test-") //nolint:usetesting // t.TempDir is closed to other users
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	return dir
@@ -76,7 +76,7 @@ func TestStoppingTwiceIsNoErrorAndTheMadeFolderGoes(t *testing.T) {
 }
 
 func TestAServerThatCannotStartSaysWhyAndLeavesNothing(t *testing.T) {
-	if _, err := newFinder().bin(); err != nil {
+	if _, err := newFinder().bin(t.Context()); err != nil {
 		missing(t, err, os.Getenv)
 	}
 	dir := open(t)
@@ -86,7 +86,7 @@ func TestAServerThatCannotStartSaysWhyAndLeavesNothing(t *testing.T) {
 }
 
 func TestAServerCanBeGivenUpWhileItStarts(t *testing.T) {
-	if _, err := newFinder().bin(); err != nil {
+	if _, err := newFinder().bin(t.Context()); err != nil {
 		missing(t, err, os.Getenv)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -108,7 +108,7 @@ func TestAServerDiesWithTheProcessThatStartedIt(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only the Linux kernel ties a process to its parent")
 	}
-	if _, err := newFinder().bin(); err != nil {
+	if _, err := newFinder().bin(t.Context()); err != nil {
 		missing(t, err, os.Getenv)
 	}
 	pid, dir := killedChild(t)

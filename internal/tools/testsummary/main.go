@@ -23,18 +23,23 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: testsummary NAME ARGS...")
 		os.Exit(2)
 	}
+	os.Exit(sum(os.Args[1], os.Args[2:]))
+}
+
+// sum runs go test, prints the verdict and returns the exit status.
+func sum(name string, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	name, args := os.Args[1], os.Args[2:]
 	started := time.Now()
 	s := newSummary(os.Stdout)
 	err := run(ctx, s, args)
 	verdict, ok := s.verdict(err, os.Getenv("CI") == "true")
 	if !ok {
 		fmt.Printf("FAIL %s %s\n", name, verdict)
-		os.Exit(1)
+		return 1
 	}
 	fmt.Printf("PASS %s %s seconds=%.0f\n", name, verdict, time.Since(started).Seconds())
+	return 0
 }
 
 // run feeds the events of one go test to the summary.
