@@ -1,0 +1,136 @@
+package clienttest
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+)
+
+// Server is a stand-in for turnd. Its methods are safe for concurrent use.
+type Server struct {
+	turnsv1.UnimplementedTurnServiceServer
+
+	// Addr is the host and port it listens on.
+	Addr string
+
+	mu      sync.Mutex
+	answers []Answer
+	calls   []*Call
+	conns   map[net.Conn]struct{}
+}
+
+// Call is one call of Turn or FollowReply.
+type Call struct {
+	Turn   *turnsv1.TurnRequest        // nil if it is another
+	Follow *turnsv1.FollowReplyRequest // nil if it is another
+	Header metadata.MD
+
+	ctx    context.Context
+	server *Server
+	send   func(*turnsv1.Event) error
+}
+
+// Answer answers one call. What it returns is the status of the call.
+type Answer func(*Call) error
+
+// Start serves until the test is over. The answers are used one a call, in their order; a call more than that fails with
+// OUT_OF_RANGE, which no client tries again.
+func Start(t testing.TB, answers ...Answer) *Server {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("listen: %v", err)
+	}
+	s := &Server{Addr: listener.Addr().String(), answers: answers, conns: map[net.Conn]struct{}{}}
+	g := grpc.NewServer(grpc.MaxSendMsgSize(16 << 20))
+	turnsv1.RegisterTurnServiceServer(g, s)
+	served := make(chan error, 1)
+	go func() { served <- g.Serve(&listenerOfConns{Listener: listener, server: s}) }()
+	t.Cleanup(func() {
+		g.Stop()
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return s
+}
+
+// Calls are the calls so far.
+func (s *Server) Calls() []*Call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]*Call(nil), s.calls...)
+}
+
+// Turn implements the service.
+func (s *Server) Turn(req *turnsv1.TurnRequest, stream grpc.ServerStreamingServer[turnsv1.TurnResponse]) error {
+	return s.answer(&Call{Turn: req, ctx: stream.Context(),
+		send: func(e *turnsv1.Event) error { return stream.Send(&turnsv1.TurnResponse{Event: e}) }})
+}
+
+// FollowReply implements the service.
+func (s *Server) FollowReply(req *turnsv1.FollowReplyRequest, stream grpc.ServerStreamingServer[turnsv1.FollowReplyResponse]) error {
+	return s.answer(&Call{Follow: req, ctx: stream.Context(),
+		send: func(e *turnsv1.Event) error { return stream.Send(&turnsv1.FollowReplyResponse{Event: e}) }})
+}
+
+func (s *Server) answer(c *Call) error {
+	c.server = s
+	c.Header, _ = metadata.FromIncomingContext(c.ctx)
+	s.mu.Lock()
+	n := len(s.calls)
+	s.calls = append(s.calls, c)
+	s.mu.Unlock()
+	if n >= len(s.answers) {
+		return status.Errorf(codes.OutOfRange, "call %d came, and %d were expected", n+1, len(s.answers))
+	}
+	return s.answers[n](c)
+}
+
+// Done is closed when the caller of the call is gone.
+func (c *Call) Done() <-chan struct{} { return c.ctx.Done() }
+
+// Send streams events.
+func (c *Call) Send(events ...*turnsv1.Event) error {
+	for _, e := range events {
+		if err := c.send(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cut closes all connections, as a network does that fails.
+func (s *Server) cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for conn := range s.conns {
+		_ = conn.Close()
+	}
+	clear(s.conns)
+}
+
+// listenerOfConns notes the connections that it accepts.
+type listenerOfConns struct {
+	net.Listener
+	server *Server
+}
+
+// Accept implements net.Listener.
+func (l *listenerOfConns) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.server.mu.Lock()
+		l.server.conns[conn] = struct{}{}
+		l.server.mu.Unlock()
+	}
+	return conn, err
+}
