@@ -8,6 +8,7 @@ import (
 // Anthropic's wire: https://docs.anthropic.com, Messages API. The types are declared here a second time on purpose: a
 // mistake in the adapter must not be made again by its opponent.
 
+// anthropicError is the body of an error answer and the data of an error event; the event has no request id.
 type anthropicError struct {
 	Type      string          `json:"type"`
 	Error     anthropicDetail `json:"error"`
@@ -19,6 +20,7 @@ type anthropicDetail struct {
 	Message string `json:"message"`
 }
 
+// anthropicUsage counts from the start of the message, each time it appears.
 type anthropicUsage struct {
 	InputTokens              int               `json:"input_tokens"`
 	CacheCreationInputTokens int               `json:"cache_creation_input_tokens"`
@@ -31,6 +33,7 @@ type anthropicDetails struct {
 	ThinkingTokens int `json:"thinking_tokens"`
 }
 
+// anthropicMessage is what message_start holds, still empty, and the whole answer.
 type anthropicMessage struct {
 	ID           string          `json:"id"`
 	Type         string          `json:"type"`
@@ -43,10 +46,13 @@ type anthropicMessage struct {
 	Usage        *anthropicUsage `json:"usage,omitempty"`
 }
 
+// stopDetails comes with a refusal only.
 type stopDetails struct {
 	Category    string `json:"category"`
 	Explanation string `json:"explanation"`
 }
+
+// The blocks, in message_start empty and in a whole answer full. None of their fields may be absent.
 
 type textBlock struct {
 	Type string `json:"type"`
@@ -75,12 +81,15 @@ type anthropicDelta struct {
 	Signature   *string `json:"signature,omitempty"`
 }
 
+// anthropicStop is why the message ended, in message_delta.
 type anthropicStop struct {
 	StopReason   string       `json:"stop_reason"`
 	StopSequence *string      `json:"stop_sequence"`
 	StopDetails  *stopDetails `json:"stop_details,omitempty"`
 }
 
+// parseAnthropic reads what the provider needs. Fields it does not know are the vendor's business and let pass, as is the
+// anthropic-version header.
 func parseAnthropic(body []byte) request {
 	req := request{wire: wireAnthropic}
 	var in struct {
@@ -111,6 +120,7 @@ var anthropicKinds = map[int]string{
 	500: "api_error", 504: "timeout_error", 529: "overloaded_error",
 }
 
+// anthropicRefusal names the type that the vendor uses for the status, unless the script names one.
 func anthropicRefusal(r refusal) []byte {
 	kind := r.kind
 	if kind == "" {
@@ -129,6 +139,7 @@ func anthropicRefusal(r refusal) []byte {
 	return encode(anthropicError{"error", anthropicDetail{kind, r.message}, r.requestID})
 }
 
+// anthropicVoice speaks named events, each of which repeats its name as its type.
 type anthropicVoice struct {
 	reply
 	content contents
@@ -140,6 +151,7 @@ func newAnthropicVoice(r reply) voice { return &anthropicVoice{reply: r} }
 // say frames an event; the event's name is its type.
 func (v *anthropicVoice) say(kind string, data any) []byte { return v.lines.event(kind, encode(data)) }
 
+// begin says message_start, where this vendor already tells the input tokens and a first small count of output.
 func (v *anthropicVoice) begin() []byte {
 	m := v.message()
 	m.Usage = v.figures(v.usage == UsageFull || v.usage == UsageStartOnly, 1, 0)
@@ -245,6 +257,7 @@ func (v *anthropicVoice) failure(kind string) []byte {
 	return v.say("error", anthropicError{Type: "error", Error: anthropicDetail{kind, "scripted: " + kind}})
 }
 
+// failureStatus finds the status whose usual type this is.
 func (v *anthropicVoice) failureStatus(kind string) int {
 	if kind == "" {
 		kind = "overloaded_error"

@@ -71,6 +71,7 @@ func (b *book) request(call Call) *record {
 	return r
 }
 
+// key adds to the sums of a key, while there is room for it. The mutex is held.
 func (b *book) key(key string, add KeyCounts) {
 	if key == "" {
 		return
@@ -99,6 +100,7 @@ func (b *book) joined(r *record, responseID string, first int) {
 	b.change(func() { r.ResponseID, r.ReplayOf = responseID, first })
 }
 
+// generated counts a delta before anybody can read it, so no client has seen more than was counted.
 func (b *book) generated(r *record) {
 	b.change(func() {
 		r.DeltasGenerated++
@@ -128,7 +130,7 @@ func (b *book) connectionOver(r *record, end End) {
 	})
 }
 
-// settle ends a call when both its halves are over.
+// settle ends a call when both its halves are over. The mutex is held.
 func (b *book) settle(r *record) {
 	if r.end == "" || r.generating {
 		return
@@ -138,6 +140,7 @@ func (b *book) settle(r *record) {
 	b.finished++
 }
 
+// clientGone notes when the client was first found to have left.
 func (b *book) clientGone(r *record) {
 	b.change(func() {
 		if r.ClientGoneAt == nil {
@@ -171,6 +174,7 @@ func (b *book) page(n int, key string, limit int) CallPage {
 	return page
 }
 
+// sums returns a copy.
 func (b *book) sums() Counts {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,14 +14,15 @@ const (
 	toolInputBytes = 16
 )
 
+// pieceKind is what a piece does to its block.
 type pieceKind int
 
 const (
-	pieceOpen pieceKind = iota
-	pieceText
-	pieceThinking
-	pieceInput
-	pieceSignature
+	pieceOpen      pieceKind = iota
+	pieceText                // a delta of text
+	pieceThinking            // a delta of thinking
+	pieceInput               // a delta of a tool's arguments
+	pieceSignature           // of thinking, whole; it is no output of the model and not counted
 	pieceShut
 )
 
@@ -88,6 +89,7 @@ func (p Plan) bytes() int {
 	return n
 }
 
+// stopReason is the plan's, or what a model would give for such content.
 func (p Plan) stopReason() string {
 	if p.StopReason != "" {
 		return p.StopReason
@@ -100,6 +102,7 @@ func (p Plan) stopReason() string {
 	return "end_turn"
 }
 
+// kind is that of the block's deltas.
 func (b Block) kind() pieceKind {
 	switch {
 	case b.ToolUse != nil:
@@ -123,6 +126,7 @@ func (b Block) cut() []string {
 	}
 }
 
+// pieces yields the block from its opening to its end; false is that the reader wants no more.
 func (b Block) pieces(index int, yield func(piece) bool) bool {
 	if !yield(piece{kind: pieceOpen, index: index, block: b}) {
 		return false
@@ -145,6 +149,7 @@ func (r Reply) deltaBytes() int {
 	return r.DeltaBytes
 }
 
+// pieces yields one block. A reply without deltas has no block at all, as a model that says nothing has none.
 func (r Reply) pieces(yield func(piece) bool) {
 	if r.Deltas == 0 || !yield(piece{kind: pieceOpen}) {
 		return

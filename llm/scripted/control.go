@@ -57,6 +57,7 @@ func complain(w http.ResponseWriter, err error) {
 	respond(w, http.StatusBadRequest, problem)
 }
 
+// putScript replaces the script only when all of it can be used.
 func (s *Server) putScript(w http.ResponseWriter, r *http.Request) {
 	script, err := ParseScript(r.Body)
 	if err == nil {
@@ -112,6 +113,7 @@ func (s *Server) getWait(w http.ResponseWriter, r *http.Request) {
 	}{status == http.StatusOK})
 }
 
+// parseWait turns the parameters into one of the Wait methods.
 func (s *Server) parseWait(values url.Values) (func(context.Context) error, time.Duration, error) {
 	q := query{values: values}
 	timeout := q.duration("timeout", defaultWait)
@@ -153,6 +155,7 @@ func (q *query) text(name string) string {
 	return q.values.Get(name)
 }
 
+// number is 0 when the parameter is absent.
 func (q *query) number(name string) int {
 	text := q.text(name)
 	if text == "" && !q.values.Has(name) {

@@ -125,3 +125,34 @@ func TestWithoutControlItsPathsAreUnknown(t *testing.T) {
 		require.Equal(t, 404, status, path)
 	}
 }
+
+func TestAConnectionThatAlsoCarriesControlRequestsIsCounted(t *testing.T) {
+	s := start(t, scripted.Plan{Reply: deltas(1)})
+	l := dial(t, s)
+	for i, want := range []int{0, 1, 1} {
+		request := "GET /_scripted/counts HTTP/1.1\r\nHost: s\r\n\r\n"
+		if i == 1 {
+			request = "POST /v1/messages HTTP/1.1\r\nHost: s\r\nContent-Length: " + strconv.Itoa(len(anthropicBody)) + "\r\n\r\n" +
+				anthropicBody
+		}
+		_, err := l.Write([]byte(request))
+		require.NoError(t, err)
+		require.Equal(t, 200, parse(t, l).status)
+		require.Equal(t, want, s.Counts().Connections)
+	}
+}
+
+func TestAnAcceptFaultSparesAControlRequestThatComesInPieces(t *testing.T) {
+	s := scripted.Start(t, scripted.Script{Rules: []scripted.Rule{
+		{Plan: scripted.Plan{Steps: []scripted.Step{{At: scripted.AtAccept, Do: scripted.DoReset}}}},
+	}})
+	l := dial(t, s)
+	require.NoError(t, l.SetNoDelay(true))
+	for _, part := range []string{"G", "ET ", "/_scr", "ipted/counts HTTP/1.1\r\n", "Host: s\r\n\r\n"} {
+		_, err := l.Write([]byte(part))
+		require.NoError(t, err)
+	}
+	require.Equal(t, 200, parse(t, l).status)
+	_, err := dial(t, s).post("/", "").all()
+	require.Error(t, err)
+}

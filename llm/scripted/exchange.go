@@ -166,6 +166,7 @@ func (x *exchange) commit() error {
 	return nil
 }
 
+// writeHeader writes the status once and notes it.
 func (x *exchange) writeHeader(status int) {
 	if x.wrote {
 		return
@@ -198,6 +199,7 @@ func (x *exchange) say(b []byte) End {
 	return x.write(b)
 }
 
+// write hands bytes to the sink and notes what they told the client.
 func (x *exchange) write(b []byte) End {
 	if x.isOver() {
 		return x.left()
@@ -214,6 +216,7 @@ func (x *exchange) write(b []byte) End {
 	return ""
 }
 
+// sayPiece says a part of the content. A delta is unsent until it is on the socket.
 func (x *exchange) sayPiece(p piece) End {
 	said := x.voice.piece(p)
 	if !p.isDelta() {

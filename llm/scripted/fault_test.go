@@ -196,6 +196,7 @@ func TestGarbageAndCommentsLieBetweenTheEvents(t *testing.T) {
 		scripted.DoComment: ": scripted\n\n",
 	} {
 		eachVendor(t, func(t *testing.T, v vendor) {
+			mark := mark
 			if do == scripted.DoGarbage && v.path == messages {
 				mark = "event: content_block_delta\n" + mark
 			}

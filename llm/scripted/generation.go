@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
+// itemKind is what an item in a generation's log stands for.
 type itemKind int
 
 const (
-	itemHeaders itemKind = iota
-	itemBegin
-	itemPiece
-	itemWrapUp
-	itemTerminal
-	itemFailure
-	itemStep
+	itemHeaders  itemKind = iota // the response may start
+	itemBegin                    // the opening event
+	itemPiece                    // a part of the content
+	itemWrapUp                   // why it ended, and usage
+	itemTerminal                 // the terminal event
+	itemFailure                  // the error event, instead of the rest
+	itemStep                     // a step that the owner's connection plays
 )
 
 // item is an entry in the log of a generation.
@@ -77,6 +78,7 @@ func (g *generation) open() bool {
 	return g.reach(AfterDelta(0))
 }
 
+// speak says the content and the end. A delta is counted before it is appended.
 func (g *generation) speak() bool {
 	var sum totals
 	for p := range g.plan.pieces() {
@@ -147,6 +149,7 @@ func (g *generation) wait(gate string) bool {
 	return await(g.ctx, g.book.arrive(gate))
 }
 
+// pace pauses before a delta. False is that the generation was stopped.
 func (g *generation) pace() bool {
 	if g.plan.PaceMS == 0 {
 		return g.ctx.Err() == nil
@@ -171,6 +174,7 @@ func await(ctx context.Context, c <-chan struct{}) bool {
 	}
 }
 
+// append adds to the log and wakes its readers.
 func (g *generation) append(it item) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -178,6 +182,7 @@ func (g *generation) append(it item) {
 	g.changed.ring()
 }
 
+// close ends the log. One that failed is not replayed to later requests.
 func (g *generation) close(failed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

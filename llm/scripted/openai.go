@@ -7,10 +7,12 @@ import (
 
 // OpenAI's wire: Chat Completions, also spoken by compatible servers. Declared here a second time, as Anthropic's is.
 
+// openaiError is the body of an error answer and the data of an error in a stream.
 type openaiError struct {
 	Error openaiDetail `json:"error"`
 }
 
+// openaiDetail has all four fields always; null says that there is none.
 type openaiDetail struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
@@ -39,6 +41,7 @@ type openaiFunction struct {
 	Arguments string `json:"arguments"`
 }
 
+// openaiToolCall has an index in chunks only, where its parts have to find each other.
 type openaiToolCall struct {
 	Index    *int           `json:"index,omitempty"`
 	ID       string         `json:"id,omitempty"`
@@ -54,6 +57,7 @@ type openaiDelta struct {
 	ToolCalls []openaiToolCall `json:"tool_calls,omitempty"`
 }
 
+// openaiChoice holds a delta in a chunk and a message in a completion.
 type openaiChoice struct {
 	Index        int            `json:"index"`
 	Delta        *openaiDelta   `json:"delta,omitempty"`
@@ -82,6 +86,7 @@ type openaiReply struct {
 	Usage       json.RawMessage `json:"usage,omitempty"`
 }
 
+// parseOpenAI reads what the provider needs and lets the rest pass.
 func parseOpenAI(body []byte) request {
 	req := request{wire: wireOpenAI}
 	var in struct {
@@ -139,6 +144,7 @@ func openaiProblem(status int, kind string) openaiDetail {
 	return detail
 }
 
+// openaiVoice speaks unnamed events and ends with [DONE], which is no JSON.
 type openaiVoice struct {
 	reply
 	content contents
@@ -147,6 +153,7 @@ type openaiVoice struct {
 
 func newOpenAIVoice(r reply) voice { return &openaiVoice{reply: r} }
 
+// chunk frames one. Usage is null in all but one chunk while it is asked for, and absent when it is not.
 func (v *openaiVoice) chunk(choices []openaiChoice, usage json.RawMessage) []byte {
 	if usage == nil && v.includeUsage {
 		usage = json.RawMessage("null")
@@ -165,6 +172,7 @@ func (v *openaiVoice) delta(d openaiDelta) []byte {
 	return v.chunk([]openaiChoice{{Delta: &d}}, nil)
 }
 
+// begin says the role chunk.
 func (v *openaiVoice) begin() []byte {
 	return v.delta(openaiDelta{Role: "assistant", Content: new(string)})
 }
@@ -188,6 +196,7 @@ func (v *openaiVoice) piece(p piece) []byte {
 	}
 }
 
+// open names a tool; other blocks have no beginning here.
 func (v *openaiVoice) open(p piece) []byte {
 	tool := p.block.ToolUse
 	if tool == nil {
@@ -199,6 +208,7 @@ func (v *openaiVoice) open(p piece) []byte {
 	return v.delta(openaiDelta{ToolCalls: []openaiToolCall{call}})
 }
 
+// wrapUp says why the reply ended and then, if the client asked for it, a chunk without choices that holds the usage.
 func (v *openaiVoice) wrapUp(t totals) []byte {
 	reason := v.finishReason()
 	out := v.chunk([]openaiChoice{{Delta: &openaiDelta{}, FinishReason: &reason}}, nil)
@@ -223,6 +233,7 @@ func (v *openaiVoice) figures(t totals) json.RawMessage {
 	return encode(usage)
 }
 
+// finishReason puts Anthropic's word into this vendor's.
 func (v *openaiVoice) finishReason() string {
 	switch v.stop {
 	case "end_turn", "stop_sequence":
@@ -259,6 +270,7 @@ func (v *openaiVoice) reports(streamed bool) bool {
 	return v.usage == UsageFull && (v.includeUsage || !streamed)
 }
 
+// whole has null for the content of a reply that is tool calls and nothing else.
 func (v *openaiVoice) whole(t totals) []byte {
 	m := openaiMessage{Role: "assistant", Reasoning: v.content.text(pieceThinking)}
 	if text := v.content.text(pieceText); text != "" || v.tools == 0 {

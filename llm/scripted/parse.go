@@ -39,6 +39,7 @@ func ParseScript(r io.Reader) (Script, error) {
 	return script, script.Validate()
 }
 
+// decodeScript looks for unknown fields in the tree first, and then decodes.
 func decodeScript(raw []byte) (Script, error) {
 	var tree any
 	if err := json.Unmarshal(raw, &tree); err != nil {
@@ -107,6 +108,7 @@ func unknownKey(object map[string]any, t reflect.Type, path string) string {
 	return ""
 }
 
+// fieldByTag finds the field that a key is decoded into, by the exact name.
 func fieldByTag(t reflect.Type, key string) (reflect.StructField, bool) {
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")

@@ -14,6 +14,7 @@ type program struct {
 	rules []*playedRule
 }
 
+// playedRule is a rule with what has become of it. It is guarded by the program's mutex.
 type playedRule struct {
 	Rule
 	text, key *regexp.Regexp
@@ -68,6 +69,7 @@ func (p *program) take(matches func(*playedRule) bool) (Rule, bool) {
 	return taken.Rule, true
 }
 
+// matches asks all but nth.
 func (r *playedRule) matches(req request, key string) bool {
 	m := r.Match
 	return (m.Wire == "" || m.Wire == req.wire) && (m.Model == "" || m.Model == req.model) &&

@@ -136,3 +136,42 @@ func TestAFailedGenerationIsNotReplayed(t *testing.T) {
 	require.Equal(t, 2, s.Counts().Generations)
 	require.Equal(t, 8, s.Counts().OutputTokens)
 }
+
+func TestAReaderThatLeavesItsOwnGateOrStreamDoesNotTroubleTheGeneration(t *testing.T) {
+	own := scripted.Plan{Steps: []scripted.Step{{At: scripted.AfterDelta(2), Do: scripted.DoWait, Gate: "own"}}}
+	first := gated(5, "mid")
+	first.OnClientGone = scripted.ClientGoneStop
+	s := scripted.Start(t, enforced(
+		scripted.Rule{Match: scripted.Match{Nth: 1}, Plan: first},
+		scripted.Rule{Plan: own},
+	))
+	owner := dial(t, s).post(messages, anthropicBody, "Idempotency-Key: k1")
+	require.NoError(t, s.WaitGate(limit(t), "mid", 1))
+	reader := dial(t, s).post(messages, anthropicBody, "Idempotency-Key: k1")
+	require.NoError(t, s.WaitGate(limit(t), "own", 1))
+	require.NoError(t, reader.Close())
+	require.NoError(t, s.WaitFinished(limit(t), 1))
+	require.Equal(t, scripted.EndClientGone, s.Calls()[1].End)
+	require.Equal(t, 2, s.Calls()[1].DeltasSent)
+
+	require.NoError(t, s.OpenGate("mid"))
+	require.Len(t, said(t, parse(t, owner).body), 80, "somebody still listens, so it was not stopped")
+	require.NoError(t, s.WaitFinished(limit(t), 2))
+	require.Equal(t, 10, s.Counts().OutputTokens)
+}
+
+func TestAStoppedGenerationIsMadeAnew(t *testing.T) {
+	first := gated(5, "mid")
+	first.OnClientGone = scripted.ClientGoneStop
+	s := scripted.Start(t, enforced(
+		scripted.Rule{Times: 1, Plan: first},
+		scripted.Rule{Plan: scripted.Plan{Reply: deltas(3)}},
+	))
+	owner := dial(t, s).post(messages, anthropicBody, "Idempotency-Key: k1")
+	require.NoError(t, s.WaitGate(limit(t), "mid", 1))
+	require.NoError(t, owner.Close())
+	require.NoError(t, s.WaitFinished(limit(t), 1))
+	require.Len(t, said(t, ask(t, s, messages, anthropicBody, "Idempotency-Key: k1").body), 24)
+	require.Equal(t, 2, s.Counts().Generations)
+	require.Equal(t, 5+3, s.Counts().OutputTokens)
+}

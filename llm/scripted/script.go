@@ -14,7 +14,7 @@ type Script struct {
 	Rules []Rule `json:"rules,omitempty"`
 }
 
-// Endpoint holds what is true for all requests.
+// Endpoint holds what is true for all requests, whatever rule they take.
 type Endpoint struct {
 	// Idempotency says whether the Idempotency-Key header is honoured; empty is IdempotencyNone.
 	Idempotency Idempotency `json:"idempotency,omitempty"`
@@ -46,7 +46,9 @@ type Rule struct {
 
 // Match narrows a rule; an empty field matches everything.
 type Match struct {
-	Wire  string `json:"wire,omitempty"`
+	// Wire is anthropic.messages or openai.chat.
+	Wire string `json:"wire,omitempty"`
+	// Model is the model that the request names.
 	Model string `json:"model,omitempty"`
 	// Text is a regular expression on the text of the last user message that has any.
 	Text string `json:"text,omitempty"`
@@ -64,13 +66,17 @@ type Plan struct {
 	// StopReason is Anthropic's word, put into OpenAI's on that wire; an unknown word is sent as it is. Empty is end_turn,
 	// or tool_use when a block is one.
 	StopReason string `json:"stop_reason,omitempty"`
-	Usage      Usage  `json:"usage,omitempty"`
+	// Usage says which token figures are reported.
+	Usage Usage `json:"usage,omitempty"`
 	// PaceMS is the pause before each delta, in milliseconds.
-	PaceMS       int          `json:"pace_ms,omitempty"`
-	Write        WriteMode    `json:"write,omitempty"`
-	LineEnd      LineEnd      `json:"line_end,omitempty"`
+	PaceMS int `json:"pace_ms,omitempty"`
+	// Write and LineEnd are how the bytes leave.
+	Write   WriteMode `json:"write,omitempty"`
+	LineEnd LineEnd   `json:"line_end,omitempty"`
+	// OnClientGone is what becomes of the generation when nobody listens.
 	OnClientGone OnClientGone `json:"on_client_gone,omitempty"`
-	Steps        []Step       `json:"steps,omitempty"`
+	// Steps are what goes wrong, or waits, and where.
+	Steps []Step `json:"steps,omitempty"`
 }
 
 // Reply is a text of pseudo-random words: Deltas deltas of exactly DeltaBytes bytes (0 is 16), the same for the same Seed.
@@ -155,12 +161,19 @@ type Point string
 
 // The fixed points, in the order in which a call passes them.
 const (
-	AtAccept         Point = "accept"
-	AtRequestRead    Point = "request_read"
-	AtBeforeHeaders  Point = "before_headers"
-	AtAfterHeaders   Point = "after_headers"
+	// AtAccept is before anything of a request is read.
+	AtAccept Point = "accept"
+	// AtRequestRead is after the body was read and counted, and before the generation begins: what is refused here costs
+	// nothing.
+	AtRequestRead Point = "request_read"
+	// AtBeforeHeaders is when the generation has begun and the client has heard nothing.
+	AtBeforeHeaders Point = "before_headers"
+	// AtAfterHeaders is when the headers are on the wire, and no event.
+	AtAfterHeaders Point = "after_headers"
+	// AtBeforeTerminal is when only the terminal event is missing; usage, if any, has been said.
 	AtBeforeTerminal Point = "before_terminal"
-	AtAfterTerminal  Point = "after_terminal"
+	// AtAfterTerminal is when the terminal event was said and the body has not ended.
+	AtAfterTerminal Point = "after_terminal"
 )
 
 // AfterDelta is the point after the nth delta; AfterDelta(0) lies between the opening event and the first delta.
@@ -179,17 +192,29 @@ func (p Point) delta() (int, bool) {
 // Action is what a step does.
 type Action string
 
-// The actions; the package comment says which of them end the generation and which only trouble the connection.
+// The actions. Only DoErrorEvent ends the generation; the others trouble the connection.
 const (
-	DoStatus         Action = "status"
-	DoReset          Action = "reset"
-	DoClose          Action = "close"
-	DoSilence        Action = "silence"
-	DoWait           Action = "wait"
-	DoErrorEvent     Action = "error_event"
-	DoGarbage        Action = "garbage"
-	DoEndless        Action = "endless"
-	DoComment        Action = "comment"
+	// DoStatus answers with a status and the vendor's error body, in place of a reply.
+	DoStatus Action = "status"
+	// DoReset cuts the connection with a TCP RST.
+	DoReset Action = "reset"
+	// DoClose ends it in good order: with FIN alone before the headers, and after them with the end of the body first, so
+	// that to HTTP the body is complete.
+	DoClose Action = "close"
+	// DoSilence says nothing more and keeps the connection until the client leaves.
+	DoSilence Action = "silence"
+	// DoWait holds the call at a gate until it is opened.
+	DoWait Action = "wait"
+	// DoErrorEvent says the vendor's error event and ends the body.
+	DoErrorEvent Action = "error_event"
+	// DoGarbage says an event that is not JSON and goes on. Before the headers it says what is not HTTP and closes.
+	DoGarbage Action = "garbage"
+	// DoEndless says a line that has no end, until the client leaves.
+	DoEndless Action = "endless"
+	// DoComment says a comment, which a reader of events must skip.
+	DoComment Action = "comment"
+	// DoRepeatTerminal says the terminal event once more.
 	DoRepeatTerminal Action = "repeat_terminal"
-	DoKeepOpen       Action = "keep_open"
+	// DoKeepOpen does not end the body, until the client leaves.
+	DoKeepOpen Action = "keep_open"
 )

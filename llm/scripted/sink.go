@@ -37,6 +37,7 @@ func (s *sink) drain() error {
 	return s.push(s.held.Bytes())
 }
 
+// push writes and flushes: only a write that reached the socket tells whether the client is there.
 func (s *sink) push(b []byte) error {
 	if _, err := s.w.Write(b); err != nil {
 		return err

@@ -102,6 +102,7 @@ func (p Plan) validate(path string) error {
 	return p.validateSteps(path)
 }
 
+// validateContent bounds the reply, or each block.
 func (p Plan) validateContent(path string) error {
 	if p.Reply != nil && len(p.Blocks) > 0 {
 		return &FieldError{path + ".blocks", "excluded by reply"}
@@ -170,6 +171,7 @@ var actionsAt = map[Point][]Action{
 	AtAfterTerminal: {DoReset, DoClose, DoSilence, DoWait, DoGarbage, DoEndless, DoComment, DoRepeatTerminal, DoKeepOpen},
 }
 
+// validate refuses, among others, a step at a delta that never comes: a fault that is never played proves nothing.
 func (s Step) validate(path string, deltas int) error {
 	n, isDelta := s.At.delta()
 	point := s.At
@@ -190,6 +192,7 @@ func (s Step) validate(path string, deltas int) error {
 	return s.validateAnswer(path)
 }
 
+// validateAnswer refuses fields that would have no effect.
 func (s Step) validateAnswer(path string) error {
 	switch {
 	case s.Do == DoStatus && (s.Status < 200 || s.Status > 599):
@@ -208,6 +211,7 @@ func (p Plan) hasAccept() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.At == AtAccept })
 }
 
+// oneOf lets empty pass, which stands for the default.
 func oneOf[T ~string](path string, value T, allowed ...T) error {
 	if value == "" || slices.Contains(allowed, value) {
 		return nil
