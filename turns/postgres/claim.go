@@ -14,7 +14,7 @@ import (
 // An owner's row is locked so that it can't be buried before this commits. The conversation decides next: it is made,
 // or moved from the version that the claim was built on. What it lets through is inserted, reply first, and there the
 // unique indexes have the last word: a conflict with one undoes the statement, so that a conversation never moves
-// without its reply.
+// without its reply. All rows of an item carry one time, taken once its owner is known to live.
 const claim = `
 WITH item AS (
 	SELECT * FROM unnest(@n::int[], @key::uuid[], @tenant::text[], @subject::text[], @conversation::uuid[],
@@ -30,12 +30,13 @@ WITH item AS (
 	SELECT w.worker_id FROM workers w
 	WHERE w.worker_id = ANY (@owner::uuid[]) AND NOT w.dead ORDER BY w.worker_id FOR KEY SHARE OF w
 ), eligible AS (
-	SELECT i.*, i.next_seq + CASE WHEN i.is_new THEN 2 ELSE 1 END AS seq_after FROM item i JOIN living l ON l.worker_id = i.owner
+	SELECT i.*, i.next_seq + CASE WHEN i.is_new THEN 2 ELSE 1 END AS seq_after, clock_timestamp() AS at
+	FROM item i JOIN living l ON l.worker_id = i.owner
 ), made AS (
 	INSERT INTO conversations (conversation_key, tenant, subject, conversation_id, next_seq, version, leaf_id, last_turn_id,
 		create_time, update_time)
 	SELECT e.conversation_key, e.tenant, e.subject, e.conversation_id, e.seq_after, 1, e.reply_id,
-		CASE WHEN e.is_new THEN e.turn_id END, clock_timestamp(), clock_timestamp()
+		CASE WHEN e.is_new THEN e.turn_id END, e.at, e.at
 	FROM eligible e WHERE e.expect = 0 ORDER BY e.conversation_key
 	ON CONFLICT (conversation_key) DO NOTHING
 	RETURNING conversation_key
@@ -45,7 +46,7 @@ WITH item AS (
 	ORDER BY c.conversation_key FOR NO KEY UPDATE OF c
 ), moved AS (
 	UPDATE conversations c SET version = c.version + 1, next_seq = e.seq_after, leaf_id = e.reply_id,
-		last_turn_id = CASE WHEN e.is_new THEN e.turn_id ELSE c.last_turn_id END, update_time = clock_timestamp()
+		last_turn_id = CASE WHEN e.is_new THEN e.turn_id ELSE c.last_turn_id END, update_time = e.at
 	FROM locked l JOIN eligible e ON e.conversation_key = l.conversation_key
 	WHERE c.conversation_key = l.conversation_key AND c.version = e.expect AND c.deleted_at IS NULL
 	RETURNING c.conversation_key
@@ -58,16 +59,15 @@ WITH item AS (
 		submitted_at, create_time, deadline_at)
 	SELECT d.conversation_key, d.reply_id, 'assistant', d.turn_id, d.turn_id, d.seq_after - 1, d.generation, 'in_flight',
 		d.attempt, 1, d.owner, d.endpoint, d.provider, d.model, d.provider_model, d.request_hash, d.builder_version,
-		d.window_start, d.calls, d.waited_us, clock_timestamp(), clock_timestamp(),
-		clock_timestamp() + NULLIF(d.deadline_us, 0) * interval '1 microsecond'
+		d.window_start, d.calls, d.waited_us, d.at, d.at, d.at + NULLIF(d.deadline_us, 0) * interval '1 microsecond'
 	FROM decided d
-	RETURNING conversation_key, id, create_time
+	RETURNING conversation_key
 ), won AS (
-	SELECT d.*, r.create_time FROM reply r JOIN decided d ON d.conversation_key = r.conversation_key
+	SELECT d.* FROM reply r JOIN decided d ON d.conversation_key = r.conversation_key
 ), user_turn AS (
 	INSERT INTO turns (conversation_key, id, role, parent_id, seq, content, options, input_hash, generation, create_time)
 	SELECT w.conversation_key, w.turn_id, 'user', w.parent_id, w.next_seq, w.content, w.options, w.input_hash,
-		w.generation, w.create_time
+		w.generation, w.at
 	FROM won w WHERE w.is_new
 ), newer AS (
 	UPDATE turns u SET generation = w.generation FROM won w
@@ -77,10 +77,10 @@ WITH item AS (
 	INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id, epoch,
 		number, first, endpoint, provider, model, idempotency_key, request_hash, request_bytes, create_time)
 	SELECT w.conversation_key, w.call_id, w.tenant, w.conversation_id, w.turn_id, w.generation, w.reply_id, 1,
-		w.number, w.first, w.endpoint, w.provider, w.model, w.idempotency_key, w.request_hash, w.request_bytes, w.create_time
+		w.number, w.first, w.endpoint, w.provider, w.model, w.idempotency_key, w.request_hash, w.request_bytes, w.at
 	FROM won w
 )
-SELECT n, create_time FROM won`
+SELECT n, at AS create_time FROM won`
 
 type claimRow struct {
 	N          int

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,7 +50,7 @@ WITH` + outcomes + `, item AS (
 	ORDER BY t.conversation_key, t.id FOR NO KEY UPDATE OF t
 ), ended AS (
 	UPDATE turns t SET` + closing + `, stop_reason = i.stop_reason, provider_code = i.provider_code,
-		retry_after_us = i.retry_after_us, settled_at = CASE WHEN i.status <> 'held' THEN clock_timestamp() END,
+		retry_after_us = i.retry_after_us, settled_at = clock_timestamp(),
 		provider_response_id = CASE WHEN i.response_id = '' THEN t.provider_response_id ELSE i.response_id END
 	FROM locked i
 	WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id AND` + fence + `AND t.log_len = i.stored
@@ -68,7 +69,8 @@ func (s *Store) End(ctx context.Context, endings []turns.Ending) ([]turns.EndRes
 		return nil, nil
 	}
 	for i := range endings {
-		if err := allowed(turns.ActorOwner, endings[i].Verb, endings[i].Status, endings[i].Reason); err != nil {
+		e := &endings[i]
+		if err := allowed(e.Verb, e.Status, e.Reason, turns.VerbComplete, turns.VerbAbandon); err != nil {
 			return nil, fmt.Errorf("end reply: %w", err)
 		}
 	}
@@ -87,14 +89,14 @@ func (s *Store) End(ctx context.Context, endings []turns.Ending) ([]turns.EndRes
 	return results, nil
 }
 
-// allowed asks the transition table about an ending of a reply in flight.
-func allowed(actor turns.Actor, verb turns.Verb, to turns.Status, reason turns.Reason) error {
-	t, ok := turns.Allowed(turns.StatusInFlight, "", verb, to, reason)
-	if !ok || t.Actor != actor || t.To == turns.StatusInFlight || (t.To != turns.StatusAbandoned && reason != "") {
-		return &turns.Error{Code: turns.CodeWrongState, Problem: fmt.Sprintf(
-			"a reply in flight can't become %s(%s) by %s of its %s", to, reason, verb, actor)}
+// allowed asks the transition table about an ending of a reply in flight by one of the verbs that a method is for.
+func allowed(verb turns.Verb, to turns.Status, reason turns.Reason, verbs ...turns.Verb) error {
+	_, ok := turns.Allowed(turns.StatusInFlight, "", verb, to, reason)
+	if ok && slices.Contains(verbs, verb) && (reason != "") == (to == turns.StatusAbandoned) {
+		return nil
 	}
-	return nil
+	return &turns.Error{Code: turns.CodeWrongState,
+		Problem: fmt.Sprintf("a reply in flight can't become %s(%s) by %s here", to, reason, verb)}
 }
 
 func endingArgs(endings []turns.Ending) (pgx.NamedArgs, error) {
@@ -145,7 +147,8 @@ SELECT create_time FROM ended`
 
 // Sweep implements turns.Replies. A sweep that the transition table has not is CodeWrongState.
 func (s *Store) Sweep(ctx context.Context, sw turns.Sweeping) (won bool, err error) {
-	if err := allowed(turns.ActorWorker, sw.Verb, sw.Status, sw.Reason); err != nil {
+	err = allowed(sw.Verb, sw.Status, sw.Reason, turns.VerbSweep, turns.VerbExpire, turns.VerbCancel)
+	if err != nil {
 		return false, fmt.Errorf("sweep: %w", err)
 	}
 	content, err := turns.EncodePieces(sw.Content)

@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// worker registers a worker whose lease outlives the test.
+func (d database) worker(t testing.TB) turns.WorkerID {
+	t.Helper()
+	id := turns.WorkerID{UUID: uuid.New()}
+	require.NoError(t, d.store.RegisterWorker(t.Context(), turns.Worker{ID: id, Name: "w"}, time.Hour))
+	return id
+}
+
+// newClaim is the claim of a first turn in a new conversation.
+func newClaim(owner turns.WorkerID) turns.Claim {
+	conversation, turn := turns.ConversationID{UUID: uuid.New()}, turns.TurnID{UUID: uuid.New()}
+	return turns.Claim{
+		Key: turns.KeyOf("tenant", conversation), Tenant: "tenant", Conversation: conversation, NextSeq: 1, Turn: turn,
+		NewTurn: &turns.NewTurn{InputHash: []byte("h"), Content: []turns.Block{turns.Text{Text: "hello"}}},
+		Reply: turns.NewReply{ID: turns.ReplyID{UUID: uuid.New()}, Attempt: 1, Generation: 1, Owner: owner, Calls: 1,
+			RequestHash: []byte("r"), WindowStart: turn.Row(), Deadline: time.Hour},
+		Call: turns.NewCall{ID: turns.CallID{UUID: uuid.New()}, Number: 1, First: true, Key: "k", RequestBytes: 100},
+	}
+}
+
+// after is the claim of a further turn below a claim that was won.
+func after(won turns.Claim) turns.Claim {
+	c := newClaim(won.Reply.Owner)
+	c.Key, c.Conversation = won.Key, won.Conversation
+	c.ExpectVersion, c.NextSeq = won.ExpectVersion+1, won.NextSeq+2
+	c.NewTurn.Parent = won.Reply.ID.Row()
+	return c
+}
+
+// win sends a claim that must be won.
+func (d database) win(t testing.TB, c turns.Claim) turns.Claim {
+	t.Helper()
+	results, err := d.store.Claim(t.Context(), []turns.Claim{c})
+	require.NoError(t, err)
+	require.True(t, results[0].Won)
+	return c
+}
+
+func fenceOf(c turns.Claim) turns.Fence {
+	return turns.Fence{Key: c.Key, Reply: c.Reply.ID, Epoch: 1, Owner: c.Reply.Owner}
+}
+
+// tail is a checkpoint of the text "ab" from the log's start on.
+func tail(c turns.Claim) turns.Checkpoint {
+	return turns.Checkpoint{Fence: fenceOf(c), To: 3, Pieces: []turns.Piece{{Kind: turns.KindText, Starts: true, Text: "ab"}}}
+}
+
+func completing(c turns.Claim) turns.Ending {
+	return turns.Ending{
+		Fence: fenceOf(c), Verb: turns.VerbComplete, Status: turns.StatusComplete, Length: 4, StopReason: turns.StopEndTurn,
+		Content: []turns.Piece{{Kind: turns.KindText, Starts: true, Text: "ab", Ends: true}},
+		Call:    &turns.CallOutcome{Key: c.Key, ID: c.Call.ID, Class: turns.ClassOK, Phase: turns.PhaseDone},
+	}
+}
+
+func sweeping(c turns.Claim) turns.Sweeping {
+	return turns.Sweeping{Fence: fenceOf(c), Verb: turns.VerbSweep, Status: turns.StatusAbandoned, Reason: turns.ReasonLeaseExpired}
+}
+
+func permitFor(c turns.Claim) turns.CallPermit {
+	return turns.CallPermit{Fence: fenceOf(c), Turn: c.Turn, MaxCalls: 3,
+		Call: turns.NewCall{ID: turns.CallID{UUID: uuid.New()}, Number: 2, Key: "k", RequestBytes: 100}}
+}
