@@ -1,0 +1,67 @@
+package llmtest
+
+import (
+	"fmt"
+
+	"github.com/turnd/turnd/llm"
+)
+
+// Voice says the same things in the words of one wire. Text is given as it stands between the quotes of JSON.
+type Voice struct {
+	// Open is all that comes before the first text, Text one delta of it, Close what ends the text, Terminal the rest.
+	Open     string
+	Text     func(literal string) string
+	Close    string
+	Terminal string
+	// Error is an error event, ErrorBody an error's response body, of a type that the vendor has.
+	Error     func(kind string) string
+	ErrorBody func(kind string) string
+	// Unknown is an event that no reader knows.
+	Unknown string
+}
+
+// Whole is a stream of one text in these deltas.
+func (v Voice) Whole(literals ...string) string {
+	s := v.Open
+	for _, l := range literals {
+		s += v.Text(l)
+	}
+	return s + v.Close + v.Terminal
+}
+
+// Voices are the wires that are spoken.
+var Voices = map[llm.Wire]Voice{
+	llm.WireAnthropicMessages: {
+		Open: named("message_start", `{"type":"message_start","message":{"id":"msg_1","usage":{"input_tokens":9,"output_tokens":1}}}`) +
+			named("content_block_start", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`),
+		Text: func(l string) string {
+			return named("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"`+l+`"}}`)
+		},
+		Close: named("content_block_stop", `{"type":"content_block_stop","index":0}`) +
+			named("message_delta", `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3}}`),
+		Terminal: named("message_stop", `{"type":"message_stop"}`),
+		Error: func(kind string) string {
+			return named("error", `{"type":"error","error":{"type":"`+kind+`","message":"secret words"}}`)
+		},
+		ErrorBody: func(kind string) string {
+			return `{"type":"error","error":{"type":"` + kind + `","message":"secret words"},"request_id":"req_1"}`
+		},
+		Unknown: named("brand_new", `{"type":"brand_new","delta":7,"index":"x","usage":[]}`),
+	},
+	llm.WireOpenAIChat: {
+		Open: data(`{"id":"chatcmpl-1","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`),
+		Text: func(l string) string {
+			return data(`{"id":"chatcmpl-1","choices":[{"index":0,"delta":{"content":"` + l + `"},"finish_reason":null}],"error":null}`)
+		},
+		Close: data(`{"id":"chatcmpl-1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`) +
+			data(`{"id":"chatcmpl-1","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":3}}`),
+		Terminal:  data("[DONE]"),
+		Error:     func(kind string) string { return data(`{"error":{"type":"` + kind + `","message":"secret words"}}`) },
+		ErrorBody: func(kind string) string { return `{"error":{"type":"` + kind + `","message":"secret words"}}` },
+		Unknown:   data(`{"object":"brand.new"}`),
+	},
+}
+
+func named(event, json string) string { return fmt.Sprintf("event: %s\ndata: %s\n\n", event, json) }
+
+func data(json string) string { return fmt.Sprintf("data: %s\n\n", json) }
