@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// cli is the command line: commands, flags, variables and defaults, from which the help is made too.
+type cli struct {
+	Serve    serveCmd    `cmd:"" help:"Run the service."`
+	Migrate  migrateCmd  `cmd:"" help:"Bring a database to this build's schema, or see how it stands."`
+	Chat     chatCmd     `cmd:"" help:"Talk to a service from a terminal."`
+	Scripted scriptedCmd `cmd:"" name:"scripted-provider" help:"Run the stand-in for a model provider, for tests."`
+	Version  versionCmd  `cmd:"" help:"Say which build this is."`
+}
+
+// newParser builds the parser over a command line.
+func newParser(c *cli) (*kong.Kong, error) {
+	return kong.New(c, kong.Name("turnd"),
+		kong.Description("turnd owns the turns of chat products: one turn, one reply, one bill."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ValueFormatter(describeFlag),
+		kong.ExplicitGroups([]kong.Group{
+			{Key: "listen", Title: "Listening:"},
+			{Key: "store", Title: "Database:"},
+			{Key: "models", Title: "Models:"},
+			{Key: "worker", Title: "Turns:"},
+			{Key: "log", Title: "Logs:"},
+		}))
+}
+
+// describeFlag shows default and variable behind a flag's help.
+func describeFlag(v *kong.Value) string {
+	var notes []string
+	if v.Default != "" && v.Default != "false" {
+		notes = append(notes, "default "+v.Default)
+	}
+	if v.Tag != nil {
+		notes = append(notes, v.Tag.Envs...)
+	}
+	if len(notes) == 0 {
+		return v.Help
+	}
+	return fmt.Sprintf("%s (%s)", v.Help, strings.Join(notes, ", "))
+}
+
+// command is what was asked for, ready to run.
+type command struct{ kong *kong.Context }
+
+// Run runs the command.
+func (c command) Run(ctx context.Context) error {
+	c.kong.BindTo(ctx, (*context.Context)(nil))
+	return c.kong.Run()
+}
+
+// parse reads the command line and the environment. Its error is a usageError with all that is wrong, as far as one
+// reading can tell.
+func parse(args, environ []string) (command, error) {
+	var c cli
+	parser, err := newParser(&c)
+	if err != nil {
+		return command{}, err
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	ctx, err := parser.Parse(args)
+	// Parse also calls Validate of the command, and puts the command's name before the first of its problems.
+	var found usageError
+	if errors.As(err, &found) {
+		err = found
+	}
+	if err = errors.Join(err, unknownVariables(environ, variables(parser.Model))); err != nil {
+		return command{}, usageError{err}
+	}
+	return command{ctx}, nil
+}
+
+// variables are the names of all TURND_ variables that any command reads, in order.
+func variables(app *kong.Application) []string {
+	var names []string
+	_ = kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok && flag.Tag != nil {
+			names = append(names, flag.Tag.Envs...)
+		}
+		return next(nil)
+	})
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"log/slog"
+	"net/url"
+	"time"
+)
+
+// Config is everything that can be set about serving. The tags are the only place of names, variables and defaults.
+type Config struct {
+	Listen    string `env:"TURND_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" group:"listen" help:"gRPC and HTTP/1.1. Without a host it is loopback; port 0 picks one."`
+	WebListen string `env:"TURND_WEB_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"Second listener for the web when TLS is on."`
+	OpsListen string `env:"TURND_OPS_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"/metrics, /healthz, /readyz and /debug/pprof, without authentication. Without a host it is loopback."`
+	ReadyFile string `env:"TURND_READY_FILE" placeholder:"FILE" group:"listen" help:"JSON file written once serving, removed at exit."`
+	Auth      string `env:"TURND_AUTH" default:"none" placeholder:"MODE" group:"listen" help:"none (refused off loopback), keys or oidc."`
+
+	Database         Database `embed:"" group:"store"`
+	DatabaseMaxConns int      `env:"TURND_DATABASE_MAX_CONNS" default:"16" placeholder:"N" group:"store" help:"Connections of this process to Postgres."`
+	Migrate          string   `env:"TURND_MIGRATE" default:"sqlite" placeholder:"WHEN" group:"store" help:"Migrate at start: on, off, or sqlite for only there."`
+	SpoolDir         string   `env:"TURND_SPOOL_DIR" placeholder:"DIR" group:"store" help:"Finished replies the database has not taken; default <data dir>/spool."`
+
+	Models           string        `env:"TURND_MODELS" placeholder:"FILE" group:"models" help:"Models file. Unset, ANTHROPIC_API_KEY and OPENAI_API_KEY make endpoints; without them it is the demo."`
+	Demo             bool          `env:"TURND_DEMO" group:"models" help:"Serve the scripted demo whatever keys are set."`
+	AnthropicBaseURL string        `name:"anthropic-base-url" env:"TURND_ANTHROPIC_BASE_URL" placeholder:"URL" group:"models" help:"Instead of the vendor's, without a models file."`
+	OpenAIBaseURL    string        `name:"openai-base-url" env:"TURND_OPENAI_BASE_URL" placeholder:"URL" group:"models" help:"Instead of the vendor's, without a models file."`
+	FirstByteTimeout time.Duration `env:"TURND_FIRST_BYTE_TIMEOUT" default:"2m" placeholder:"TIME" group:"models" help:"Longest wait for a provider's response to begin."`
+	IdleTimeout      time.Duration `env:"TURND_IDLE_TIMEOUT" default:"5m" placeholder:"TIME" group:"models" help:"Longest silence inside a response."`
+	TotalTimeout     time.Duration `env:"TURND_TOTAL_TIMEOUT" default:"30m" placeholder:"TIME" group:"models" help:"Longest provider call."`
+	OnAmbiguous      string        `env:"TURND_ON_AMBIGUOUS" default:"abandon" placeholder:"POLICY" group:"models" help:"When a call's outcome is unknown: abandon, retry or hold."`
+	OnPartial        string        `env:"TURND_ON_PARTIAL" default:"discard" placeholder:"POLICY" group:"models" help:"When a call fails inside a reply: discard or continue."`
+
+	WorkerName      string        `env:"TURND_WORKER_NAME" placeholder:"NAME" group:"worker" help:"A label for people; default is the host's name."`
+	Lease           time.Duration `env:"TURND_LEASE" default:"15s" placeholder:"TIME" group:"worker" help:"How long this worker's claims hold without a renewal; renewed each third."`
+	Sweep           time.Duration `env:"TURND_SWEEP" default:"5s" placeholder:"TIME" group:"worker" help:"How often claims of dead workers are looked for."`
+	Checkpoint      time.Duration `env:"TURND_CHECKPOINT" default:"250ms" placeholder:"TIME" group:"worker" help:"How often running replies are stored and stops are heard of."`
+	Heartbeat       time.Duration `env:"TURND_HEARTBEAT" default:"15s" placeholder:"TIME" group:"worker" help:"Silence on a stream before a heartbeat."`
+	Grace           time.Duration `env:"TURND_GRACE" default:"30s" placeholder:"TIME" group:"worker" help:"How long replies may go on after SIGTERM."`
+	MaxCalls        int           `env:"TURND_MAX_CALLS" default:"5" placeholder:"N" group:"worker" help:"Provider calls a turn and generation, over all attempts."`
+	MaxWait         time.Duration `env:"TURND_MAX_WAIT" default:"30s" placeholder:"TIME" group:"worker" help:"Waiting between those calls, in all."`
+	Backoff         time.Duration `env:"TURND_BACKOFF" default:"1s" placeholder:"TIME" group:"worker" help:"Bound of the first wait; it doubles with each call."`
+	MaxContentBytes int           `env:"TURND_MAX_CONTENT_BYTES" default:"4194304" placeholder:"BYTES" group:"worker" help:"Largest content of a user turn."`
+	MaxOutputBytes  int           `env:"TURND_MAX_OUTPUT_BYTES" default:"8388608" placeholder:"BYTES" group:"worker" help:"Largest reply; it is cut there."`
+	MaxInFlight     int           `env:"TURND_MAX_IN_FLIGHT" default:"1024" placeholder:"N" group:"worker" help:"Replies that run here at once."`
+	MaxQueue        int           `env:"TURND_MAX_QUEUE" default:"1024" placeholder:"N" group:"worker" help:"Turns that wait for a place."`
+	Bus             string        `env:"TURND_BUS" default:"auto" placeholder:"KIND" group:"worker" help:"How followers on other workers hear of news: memory, poll, postgres or nats; auto is memory on SQLite and poll on Postgres."`
+	NATSURL         string        `name:"nats-url" env:"TURND_NATS_URL" placeholder:"URL" group:"worker" help:"NATS servers."`
+
+	LogFormat string `env:"TURND_LOG_FORMAT" default:"text" placeholder:"FORMAT" group:"log" help:"text or json, on stderr."`
+	LogLevel  string `env:"TURND_LOG_LEVEL" default:"info" placeholder:"LEVEL" group:"log" help:"debug, info, warn or error."`
+}
+
+// Database says where the database is. Serving and migrating share it.
+type Database struct {
+	DataDir           string `env:"TURND_DATA_DIR" placeholder:"DIR" help:"Where turnd keeps its files; default $XDG_DATA_HOME/turnd, or ~/.local/share/turnd."`
+	DatabaseURL       string `name:"database-url" env:"TURND_DATABASE_URL" placeholder:"URL" help:"postgres://... or sqlite:///abs/file.db; default turnd.db in the data dir."`
+	DatabaseDirectURL string `name:"database-direct-url" env:"TURND_DATABASE_DIRECT_URL" placeholder:"URL" help:"The same Postgres past a pooler, for migrations; default the database URL."`
+}
+
+// LogValue shows what is not at its default's mercy when reading a log: where things are, without passwords.
+func (c Config) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("listen", c.Listen), slog.String("ops_listen", c.OpsListen),
+		slog.String("database_url", redactURL(c.Database.DatabaseURL)),
+		slog.String("database_direct_url", redactURL(c.Database.DatabaseDirectURL)),
+		slog.String("data_dir", c.Database.DataDir), slog.String("migrate", c.Migrate),
+		slog.String("models", c.Models), slog.Bool("demo", c.Demo),
+		slog.String("anthropic_base_url", redactURL(c.AnthropicBaseURL)), slog.String("openai_base_url", redactURL(c.OpenAIBaseURL)),
+		slog.String("nats_url", redactURL(c.NATSURL)), slog.String("bus", c.Bus), slog.String("auth", c.Auth),
+		slog.Duration("lease", c.Lease), slog.Duration("sweep", c.Sweep), slog.Duration("checkpoint", c.Checkpoint),
+		slog.Duration("grace", c.Grace), slog.Int("max_in_flight", c.MaxInFlight),
+	)
+}
+
+// redactURL keeps what tells one place from another: scheme, host and path. A password may also hide in the query, and
+// in a text that can't be read as a URL.
+func redactURL(raw string) string {
+	if raw == "" {
+		return ""
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme == "" {
+		return "unreadable"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}

@@ -1,0 +1,95 @@
+// Turnd owns the turns of chat products: it stores a user's turn once, claims its one reply, calls the model, streams
+// the reply to whoever listens and keeps the result.
+//
+//	turnd serve              run the service
+//	turnd migrate up|status  bring a database to this build's schema, or see how it stands
+//	turnd chat               talk to a service from a terminal
+//	turnd scripted-provider  run the stand-in for a model provider, for tests
+//	turnd version            say which build this is
+//
+// A flag wins over its TURND_ variable, and that over the default. A variable that begins with TURND_ and is none of them
+// is an error, since a mistyped one would otherwise be a setting that is silently not in force; TURND_TEST_ is left to
+// tests.
+//
+// The exit status is 0 after a clean end, 1 after an error and 2 for bad flags or variables, each of which gets a line
+// of its own. The first SIGINT or SIGTERM asks for an orderly end; the second ends the process at once with status 1.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := interruptible(context.Background())
+	code := run(ctx, os.Args[1:], os.Environ(), os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// Exit statuses.
+const (
+	exitOK    = 0
+	exitError = 1
+	exitUsage = 2
+)
+
+// usageError is a mistake in flags or variables. It may join several, each on its own line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// run runs one command and reports its error.
+func run(ctx context.Context, args, environ []string, stderr io.Writer) int {
+	cmd, err := parse(args, environ)
+	if err == nil {
+		err = cmd.Run(ctx)
+	}
+	if err == nil {
+		return exitOK
+	}
+	for _, line := range strings.Split(err.Error(), "\n") {
+		fmt.Fprintln(stderr, "turnd: "+line)
+	}
+	var usage usageError
+	if !errors.As(err, &usage) {
+		return exitError
+	}
+	fmt.Fprintln(stderr, "turnd: see turnd --help, or turnd serve --help")
+	return exitUsage
+}
+
+// interruptible ends the context at the first signal and the process at the second. Whoever made it calls stop.
+func interruptible(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			case s := <-signals:
+				if ctx.Err() != nil {
+					fmt.Fprintln(os.Stderr, "turnd: second signal, ending at once")
+					os.Exit(exitError)
+				}
+				cancel(fmt.Errorf("signal: %s", s))
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		<-ended
+		cancel(nil)
+	}
+}

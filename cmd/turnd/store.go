@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver that migrations use
+
+	"github.com/turnd/turnd/migrations"
+	"github.com/turnd/turnd/turns"
+	"github.com/turnd/turnd/turns/postgres"
+	"github.com/turnd/turnd/turns/sqlite"
+)
+
+// store is the opened database.
+type store struct {
+	turns.Store
+	close func() error
+}
+
+// ping asks the database for something that does not exist, which takes a real read.
+func (s store) ping(ctx context.Context) error {
+	_, err := s.Lookup(ctx, turns.LookupQuery{})
+	return err
+}
+
+// openStore opens the database with a schema that can be served.
+func openStore(ctx context.Context, cfg Config, at place) (store, error) {
+	if at.engine == engineSQLite {
+		return openSQLite(ctx, cfg, at)
+	}
+	return openPostgres(ctx, cfg, at)
+}
+
+func openSQLite(ctx context.Context, cfg Config, at place) (store, error) {
+	s, err := lockSQLite(ctx, at, func(set *migrations.Set) error {
+		return migrateAtStart(ctx, set, engineSQLite, cfg.Migrate)
+	})
+	if err != nil {
+		return store{}, err
+	}
+	return store{Store: s, close: s.Close}, nil
+}
+
+// lockSQLite opens the file for this process alone and runs do before anything else is done with it.
+func lockSQLite(ctx context.Context, at place, do func(*migrations.Set) error) (*sqlite.Store, error) {
+	// Only its owner can read the directory: conversations are in it.
+	if err := os.MkdirAll(filepath.Dir(at.file), 0o700); err != nil {
+		return nil, fmt.Errorf("make the database's directory: %w", err)
+	}
+	return sqlite.Open(ctx, sqlite.Config{Path: at.file, Migrate: func(_ context.Context, db *sql.DB) error {
+		set, err := migrations.SQLite(db)
+		if err != nil {
+			return err
+		}
+		return do(set)
+	}})
+}
+
+// alone runs do on a file that nobody serves meanwhile.
+func alone(ctx context.Context, at place, do func(*migrations.Set) error) error {
+	s, err := lockSQLite(ctx, at, do)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+func openPostgres(ctx context.Context, cfg Config, at place) (store, error) {
+	err := withPostgres(at, func(set *migrations.Set) error {
+		return migrateAtStart(ctx, set, enginePostgres, cfg.Migrate)
+	})
+	if err != nil {
+		return store{}, err
+	}
+	s, err := postgres.Open(ctx, postgres.Config{URL: at.url, MaxConns: cfg.DatabaseMaxConns})
+	if err != nil {
+		return store{}, err
+	}
+	return store{Store: s, close: func() error { s.Close(); return nil }}, nil
+}
+
+// withSQLite looks at a file that may be served meanwhile. It makes none.
+func withSQLite(at place, do func(*migrations.Set) error) error {
+	if _, err := os.Stat(at.file); err != nil {
+		return fmt.Errorf("no database to look at: %w", err)
+	}
+	dsn := url.URL{Scheme: "file", Path: at.file, RawQuery: "mode=rw&_pragma=busy_timeout(5000)"}
+	return withDB("sqlite", dsn.String(), migrations.SQLite, do)
+}
+
+func withPostgres(at place, do func(*migrations.Set) error) error {
+	return withDB("pgx", at.direct, migrations.Postgres, do)
+}
+
+func withDB(driver, dsn string, open func(*sql.DB) (*migrations.Set, error), do func(*migrations.Set) error) (err error) {
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		return fmt.Errorf("open the database: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	set, err := open(db)
+	if err != nil {
+		return err
+	}
+	return do(set)
+}
+
+// joinWords lists names in a sentence.
+func joinWords(words []string) string { return strings.Join(words, " and ") }

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/turnd/turnd/server"
+)
+
+// Bounds of settings.
+const (
+	// minLease leaves a renewal, each third of it, time for a round trip.
+	minLease = 100 * time.Millisecond
+	minTick  = 10 * time.Millisecond
+	// maxContent leaves room for the rest of a message below the server's receive limit of 16 MiB.
+	maxContent = 15 << 20
+	// maxOutput is the end of the offsets.
+	maxOutput = math.MaxUint32
+)
+
+// off is an address that is not listened at.
+const off = "off"
+
+// Validate finds everything that is wrong with the settings, each problem naming its flag. It is called when the command
+// line has been read.
+func (c Config) Validate() error {
+	err := errors.Join(c.checkListeners(), c.checkStore(), c.checkModels(), c.checkWorker(), c.checkUnbuilt(),
+		oneOf("--log-format", c.LogFormat, logText, logJSON),
+		oneOf("--log-level", c.LogLevel, levelDebug, levelInfo, levelWarn, levelError))
+	if err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+func (c Config) checkListeners() error {
+	if err := checkAddress("--listen", c.Listen); err != nil {
+		return errors.Join(err, c.checkOps())
+	}
+	auth := server.CheckAuth(c.Auth, localAddress(c.Listen))
+	if auth != nil {
+		auth = fmt.Errorf("--%w", auth)
+	}
+	return errors.Join(auth, c.checkOps())
+}
+
+func (c Config) checkOps() error {
+	if c.OpsListen == off {
+		return nil
+	}
+	return checkAddress("--ops-listen", c.OpsListen)
+}
+
+func checkAddress(flag, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %q is not host:port, for example 127.0.0.1:8080", flag, address)
+	}
+	return nil
+}
+
+// localAddress makes an address without a host a loopback one: Go would listen on every interface.
+func localAddress(address string) string {
+	if strings.HasPrefix(address, ":") {
+		return "127.0.0.1" + address
+	}
+	return address
+}
+
+// isLoopback tells addresses that other machines can't reach.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+func (c Config) checkStore() error {
+	_, err := c.Database.place()
+	return errors.Join(err,
+		oneOf("--migrate", c.Migrate, migrateOn, migrateOff, migrateSQLite),
+		atLeast("--database-max-conns", c.DatabaseMaxConns, 1))
+}
+
+func (c Config) checkModels() error {
+	problems := []error{
+		checkURL("--anthropic-base-url", c.AnthropicBaseURL), checkURL("--openai-base-url", c.OpenAIBaseURL),
+		atLeast("--first-byte-timeout", c.FirstByteTimeout, minTick),
+		atLeast("--idle-timeout", c.IdleTimeout, minTick),
+		atLeast("--total-timeout", c.TotalTimeout, minTick),
+	}
+	if c.Models != "" && c.Demo {
+		problems = append(problems, errors.New("--demo: it can't be served together with --models; leave one out"))
+	}
+	if c.Models != "" && (c.AnthropicBaseURL != "" || c.OpenAIBaseURL != "") {
+		problems = append(problems,
+			errors.New("--anthropic-base-url, --openai-base-url: with --models write base_url into the models file instead"))
+	}
+	return errors.Join(problems...)
+}
+
+// checkURL looks at a provider's address. It does not repeat it, since it may hold a password.
+func checkURL(flag, raw string) error {
+	if raw == "" {
+		return nil
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("%s: must be an http:// or https:// URL", flag)
+	}
+	return nil
+}
+
+func (c Config) checkWorker() error {
+	problems := []error{
+		atLeast("--lease", c.Lease, minLease),
+		atLeast("--sweep", c.Sweep, minTick),
+		atLeast("--checkpoint", c.Checkpoint, minTick),
+		atLeast("--heartbeat", c.Heartbeat, minTick),
+		atLeast("--grace", c.Grace, 0),
+		atLeast("--max-calls", c.MaxCalls, 1),
+		atLeast("--max-wait", c.MaxWait, 0),
+		atLeast("--backoff", c.Backoff, time.Millisecond),
+		atLeast("--max-content-bytes", c.MaxContentBytes, 1), atMost("--max-content-bytes", c.MaxContentBytes, maxContent),
+		atLeast("--max-output-bytes", c.MaxOutputBytes, 1), atMost("--max-output-bytes", c.MaxOutputBytes, maxOutput),
+		atLeast("--max-in-flight", c.MaxInFlight, 1),
+		atLeast("--max-queue", c.MaxQueue, 0),
+	}
+	if c.Checkpoint > c.Lease {
+		problems = append(problems, fmt.Errorf("--checkpoint: %s must not be longer than --lease, %s", c.Checkpoint, c.Lease))
+	}
+	return errors.Join(problems...)
+}
+
+func oneOf(flag, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is not one of %s", flag, value, strings.Join(allowed, ", "))
+}
+
+func atLeast[T int | time.Duration](flag string, value, least T) error {
+	if value >= least {
+		return nil
+	}
+	return fmt.Errorf("%s: %v is too little, the least is %v", flag, value, least)
+}
+
+func atMost[T int | time.Duration](flag string, value, most T) error {
+	if value <= most {
+		return nil
+	}
+	return fmt.Errorf("%s: %v is too much, the most is %v", flag, value, most)
+}
