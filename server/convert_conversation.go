@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"strings"
 
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 	"github.com/turnd/turnd/turns"
@@ -43,6 +44,9 @@ func checkLabels(field string, labels map[string]string) error {
 	for k, v := range labels {
 		if len(k) == 0 || len(k) > maxLabelKey || len(v) > maxLabelValue {
 			return invalidField(field, fmt.Sprintf("has a key that is not of 1 to %d bytes, or a value beyond %d", maxLabelKey, maxLabelValue))
+		}
+		if strings.Contains(k+v, "\x00") {
+			return invalidField(field, "holds a NUL character, which no label can")
 		}
 	}
 	return nil

@@ -6,5 +6,5 @@
 //
 // Every status that leaves here carries an ErrorInfo with a reason and advice, also for bytes that are no message, for
 // panics and for unknown methods. What surprises: a message beyond the receive limit is refused by grpc-go before any
-// code of this package runs, so a unary call then fails with RESOURCE_EXHAUSTED and no details.
+// code of this package runs, so that call fails with RESOURCE_EXHAUSTED and no details.
 package server

@@ -55,8 +55,8 @@ func ruleOf(c turns.Code) rule {
 	return errorRules[turns.CodeInternal]
 }
 
-// libraryRules are for statuses that grpc-go and its health and reflection services make. A message beyond the receive
-// limit is RESOURCE_EXHAUSTED there, and waiting does not help it.
+// libraryRules are for statuses that grpc-go and its health and reflection services make. Its RESOURCE_EXHAUSTED is a
+// message beyond a limit of size, which waiting does not help.
 var libraryRules = map[codes.Code]rule{
 	codes.NotFound:          {code: codes.NotFound, reason: turnsv1.ErrorReason_ERROR_REASON_NOT_FOUND, advice: turns.AdviceDoNotRetry, resource: "service"},
 	codes.Unimplemented:     errorRules[turns.CodeUnimplemented],

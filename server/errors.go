@@ -56,10 +56,10 @@ func (m mapper) status(ctx context.Context, method string, err error) error {
 		e = &turns.Error{Code: turns.CodeInternal}
 	}
 	rule := ruleOf(e.Code)
-	switch e.Code {
-	case turns.CodeInternal:
+	if rule.code == codes.Internal {
 		return m.internal(ctx, method, err)
-	case turns.CodeStoreUnavailable:
+	}
+	if e.Code == turns.CodeStoreUnavailable {
 		m.log.WarnContext(ctx, "store unavailable", "method", method, "error", err, "cause", errors.Unwrap(e))
 	}
 	return build(rule, e, e.Error(), details(rule, e)...)

@@ -11,7 +11,7 @@ func (c conversationService) ListConversations(ctx context.Context, req *turnsv1
 	if err := checkLabels("labels", req.GetLabels()); err != nil {
 		return nil, err
 	}
-	page, next, err := c.cfg.Service.ListConversations(ctx, callerOf(ctx), req.GetLabels(), pageSize(req.GetPageSize()), req.GetPageToken())
+	page, next, err := c.cfg.Service.ListConversations(ctx, callerOf(ctx), req.GetLabels(), int(req.GetPageSize()), req.GetPageToken())
 	if err != nil {
 		return nil, err
 	}

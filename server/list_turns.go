@@ -20,7 +20,7 @@ func (t turnService) ListTurns(ctx context.Context, req *turnsv1.ListTurnsReques
 	entries, next, err := t.cfg.Service.ListTurns(ctx, callerOf(ctx), turns.ListQuery{
 		Conversation: conversation,
 		Leaf:         turns.RowID{UUID: leaf},
-		PageSize:     pageSize(req.GetPageSize()),
+		PageSize:     int(req.GetPageSize()),
 		PageToken:    req.GetPageToken(),
 	})
 	if err != nil {
@@ -48,14 +48,4 @@ func (t turnService) entryToWire(e turns.TurnEntry) (*turnsv1.TurnEntry, error) 
 	reply, err := t.replyToWire(*e.Reply, replyContentLimit)
 	out.Reply = reply
 	return out, err
-}
-
-// defaultPageSize is how many entries a page has where the request does not say.
-const defaultPageSize = 50
-
-func pageSize(n int32) int {
-	if n == 0 {
-		return defaultPageSize
-	}
-	return int(n)
 }
