@@ -103,9 +103,11 @@ CREATE UNIQUE INDEX one_running_reply_per_conversation ON turns (conversation_ke
 
 CREATE INDEX turns_below ON turns (conversation_key, parent_id);
 
-CREATE INDEX turns_running_by_owner ON turns (owner) WHERE status = 'in_flight';
+-- These two serve sweeps. They name the role so that a guard on the status alone does not imply their predicate: a write
+-- that knows its row by key must never be planned as a walk over all that is running.
+CREATE INDEX turns_running_by_owner ON turns (owner) WHERE role = 'assistant' AND status = 'in_flight';
 
-CREATE INDEX turns_running_by_deadline ON turns (deadline_at) WHERE status = 'in_flight';
+CREATE INDEX turns_running_by_deadline ON turns (deadline_at) WHERE role = 'assistant' AND status = 'in_flight';
 
 -- The log of a reply in flight, as it was checkpointed. A chunk is never rewritten; all go when the reply ends.
 CREATE TABLE reply_chunks (

@@ -52,8 +52,7 @@ WITH` + outcomes + `, item AS (
 	UPDATE turns t SET` + closing + `, stop_reason = i.stop_reason, provider_code = i.provider_code,
 		retry_after_us = i.retry_after_us, settled_at = clock_timestamp(),
 		provider_response_id = CASE WHEN i.response_id = '' THEN t.provider_response_id ELSE i.response_id END
-	FROM locked i
-	WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id AND` + fence + `AND t.log_len = i.stored
+	FROM locked i WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id
 	RETURNING i.n, t.conversation_key, t.id, t.end_time
 ),` + dropAndClose + `
 SELECT n, end_time FROM ended`

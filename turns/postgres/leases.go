@@ -71,7 +71,7 @@ func (s *Store) BuryWorkers(ctx context.Context) ([]turns.WorkerID, error) {
 const forgetWorkers = `
 DELETE FROM workers w
 WHERE w.dead AND w.lease_until < clock_timestamp() - @age::bigint * interval '1 microsecond'
-	AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.owner = w.worker_id AND t.status = 'in_flight')`
+	AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.owner = w.worker_id AND t.role = 'assistant' AND t.status = 'in_flight')`
 
 // ForgetWorkers implements turns.Leases. A dead worker claims nothing, so the look at its replies can't be overtaken.
 func (s *Store) ForgetWorkers(ctx context.Context, age time.Duration) error {

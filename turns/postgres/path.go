@@ -11,7 +11,8 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-// The way up is found by ids alone; content is fetched for the rows that are on it.
+// The way up is found by ids alone; content is fetched for the rows that are on it. LIMIT 1 keeps that a look-up by key
+// for each row: the planner takes conversations to be short, and would rather read all of one.
 const readPath = `
 WITH RECURSIVE path AS (
 	SELECT r.id, r.parent_id, 1 AS depth FROM turns r WHERE r.conversation_key = @key AND r.id = @from AND @limit::int > 0
@@ -22,7 +23,7 @@ WITH RECURSIVE path AS (
 )
 SELECT` + rowColumns + allContent + `
 FROM path
-CROSS JOIN LATERAL (SELECT * FROM turns r WHERE r.conversation_key = @key AND r.id = path.id) t
+CROSS JOIN LATERAL (SELECT * FROM turns r WHERE r.conversation_key = @key AND r.id = path.id LIMIT 1) t
 JOIN conversations c ON c.conversation_key = t.conversation_key
 LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'
 ORDER BY path.depth`

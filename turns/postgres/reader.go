@@ -45,7 +45,8 @@ SELECT i.n, i.from_offset,` + rowColumns + `, t.content, CASE WHEN t.content = '
 FROM item i
 CROSS JOIN LATERAL (
 	SELECT * FROM turns r
-	WHERE r.conversation_key = i.conversation_key AND r.id = i.reply_id AND r.role = 'assistant') t
+	WHERE r.conversation_key = i.conversation_key AND r.id = i.reply_id AND r.role = 'assistant'
+	LIMIT 1) t
 JOIN conversations c ON c.conversation_key = t.conversation_key
 LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'`
 
@@ -104,7 +105,8 @@ SELECT` + rowColumns + allContent + `
 FROM turns named
 CROSS JOIN LATERAL (
 	SELECT * FROM turns u
-	WHERE u.conversation_key = named.conversation_key AND u.id = COALESCE(named.responds_to, named.id) AND u.role = 'user') t
+	WHERE u.conversation_key = named.conversation_key AND u.id = COALESCE(named.responds_to, named.id) AND u.role = 'user'
+	LIMIT 1) t
 JOIN conversations c ON c.conversation_key = t.conversation_key
 LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'
 WHERE named.conversation_key = @key AND named.id = @id`
@@ -164,7 +166,7 @@ SELECT u.id AS turn_id,
 			WHERE u.parent_id IS NULL AND s.conversation_key = @key AND s.parent_id IS NULL AND s.role = 'user'
 		) b ORDER BY b.seq LIMIT 1000) AS siblings,` + rowColumns + allContent + `
 FROM unnest(@turns::uuid[]) AS asked (id)
-CROSS JOIN LATERAL (SELECT * FROM turns r WHERE r.conversation_key = @key AND r.id = asked.id AND r.role = 'user') u
+CROSS JOIN LATERAL (SELECT * FROM turns r WHERE r.conversation_key = @key AND r.id = asked.id AND r.role = 'user' LIMIT 1) u
 JOIN conversations c ON c.conversation_key = u.conversation_key
 LEFT JOIN LATERAL (
 	SELECT r.* FROM turns r WHERE r.conversation_key = @key AND r.responds_to = u.id

@@ -23,11 +23,12 @@ SELECT` + rowColumns + allContent + `, t.conversation_key, t.cancel_requested,
 		FROM provider_calls p
 		WHERE p.conversation_key = t.conversation_key AND p.reply_id = t.id AND p.class = '') AS open_calls
 FROM` + rowSource + `
-WHERE t.status = 'in_flight' AND (w.worker_id IS NULL OR w.dead OR t.deadline_at < clock_timestamp())`
+WHERE t.role = 'assistant' AND t.status = 'in_flight'
+	AND (w.worker_id IS NULL OR w.dead OR t.deadline_at < clock_timestamp())`
 
 	staleReplies = staleColumns + ` LIMIT @limit`
 
-	staleReplyOf = staleColumns + ` AND t.role = 'assistant' AND t.conversation_key = @key LIMIT @limit`
+	staleReplyOf = staleColumns + ` AND t.conversation_key = @key LIMIT @limit`
 )
 
 type staleRow struct {

@@ -1,0 +1,228 @@
+package postgres
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// filled is a database of 10,000 conversations with five turns each, a few of them running: 100,000 rows of turns,
+// 50,000 calls, and 20 chunks for each running reply.
+const filled = `
+CREATE FUNCTION pg_temp.id(kind text, n bigint) RETURNS uuid LANGUAGE sql IMMUTABLE AS 'SELECT md5(kind || n)::uuid';
+INSERT INTO workers (worker_id, lease_until, start_time) SELECT pg_temp.id('worker', n), now() + interval '1 hour', now()
+	FROM generate_series(1, 4) n;
+INSERT INTO conversations (conversation_key, tenant, conversation_id, next_seq, version, leaf_id, last_turn_id, create_time, update_time)
+	SELECT pg_temp.id('conversation', n), 'tenant' || n % 50, pg_temp.id('conversation', n), 11, 5, pg_temp.id('reply', n * 5 + 4),
+		pg_temp.id('turn', n * 5 + 4), now(), now() - n * interval '1 second' FROM generate_series(1, 10000) n;
+INSERT INTO turns (conversation_key, id, role, parent_id, seq, content, input_hash, create_time)
+	SELECT pg_temp.id('conversation', n), pg_temp.id('turn', n * 5 + k), 'user',
+		CASE WHEN k > 0 THEN pg_temp.id('reply', n * 5 + k - 1) END, 2 * k + 1, '[]', '\x01', now()
+	FROM generate_series(1, 10000) n, generate_series(0, 4) k;
+INSERT INTO turns (conversation_key, id, role, parent_id, responds_to, seq, status, attempt, epoch, owner, content, log_len,
+	create_time, end_time, deadline_at)
+	SELECT pg_temp.id('conversation', n), pg_temp.id('reply', n * 5 + k), 'assistant', pg_temp.id('turn', n * 5 + k),
+		pg_temp.id('turn', n * 5 + k), 2 * k + 2, CASE WHEN live THEN 'in_flight' ELSE 'complete' END, 1, 1,
+		pg_temp.id('worker', n % 4 + 1), CASE WHEN live THEN '' ELSE '[]' END, CASE WHEN live THEN 200 ELSE 0 END,
+		now(), CASE WHEN NOT live THEN now() END, now() + interval '1 hour'
+	FROM generate_series(1, 10000) n, generate_series(0, 4) k, LATERAL (SELECT k = 4 AND n % 50 = 0 AS live) l;
+INSERT INTO reply_chunks SELECT t.conversation_key, t.id, c * 10, c * 10 + 10, '[]' FROM turns t, generate_series(0, 19) c
+	WHERE t.status = 'in_flight';
+INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id, epoch, number,
+	first, endpoint, provider, model, class, idempotency_key, request_bytes, create_time, end_time)
+	SELECT conversation_key, id, 'tenant', conversation_key, responds_to, 1, id, 1, 1, true, '', '', '',
+		CASE WHEN status = 'in_flight' THEN '' ELSE 'ok' END, '', 100, now(), end_time FROM turns WHERE role = 'assistant';
+`
+
+// sent is a statement as the store sent it.
+type sent struct {
+	sql  string
+	args []any
+}
+
+// recorder remembers what a pool sends.
+type recorder struct{ statements []sent }
+
+func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	r.statements = append(r.statements, sent{data.SQL, data.Args})
+	return ctx
+}
+
+func (r *recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// recorded is a store on a filled database that remembers its statements.
+func recorded(t *testing.T) (database, *recorder) {
+	d := open(t)
+	_, err := d.rows.Exec(t.Context(), filled)
+	require.NoError(t, err)
+	_, err = d.rows.Exec(t.Context(), `ANALYZE`)
+	require.NoError(t, err)
+	config, err := pgxpool.ParseConfig(d.dsn)
+	require.NoError(t, err)
+	r := &recorder{}
+	config.ConnConfig.Tracer = r
+	config.MaxConns = 1
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	d.store = &Store{pool: pool, vital: pool}
+	return d, r
+}
+
+// running finds a running reply of the filled database and gives its claim as far as the tests need it.
+func (d database) running(t *testing.T) turns.Claim {
+	t.Helper()
+	var key, reply, turn, owner [16]byte
+	require.NoError(t, d.rows.QueryRow(t.Context(), `SELECT conversation_key, id, responds_to, owner FROM turns
+		WHERE status = 'in_flight' ORDER BY id LIMIT 1`).Scan(&key, &reply, &turn, &owner))
+	return turns.Claim{Key: key, Turn: turns.TurnID{UUID: turn}, Call: turns.NewCall{ID: turns.CallID{UUID: reply}},
+		Reply: turns.NewReply{ID: turns.ReplyID{UUID: reply}, Owner: turns.WorkerID{UUID: owner}}}
+}
+
+// useEverything calls each method of the port once.
+func (d database) useEverything(t *testing.T) {
+	ctx, s, run := t.Context(), d.store, d.running(t)
+	fresh := newClaim(run.Reply.Owner)
+	worker := turns.Worker{ID: turns.WorkerID{UUID: uuid.New()}}
+	conversation := turns.Conversation{Key: fresh.Key, ID: fresh.Conversation, Tenant: fresh.Tenant}
+	cp, e, sw := tail(run), completing(run), sweeping(run)
+	cp.From, cp.To, e.StoredLength = 200, 203, 203
+	calls := []func() error{
+		func() error { return s.RegisterWorker(ctx, worker, time.Hour) },
+		func() error { return s.RenewLease(ctx, worker.ID, time.Hour) },
+		func() error { return s.RetireWorker(ctx, worker.ID) },
+		func() error { _, err := s.BuryWorkers(ctx); return err },
+		func() error { return s.ForgetWorkers(ctx, time.Hour) },
+		func() error { _, err := s.ServerUptime(ctx); return err },
+		func() error {
+			_, err := s.Lookup(ctx, turns.LookupQuery{Key: run.Key, Turn: run.Turn, Parent: run.Reply.ID.Row(), Cursor: run.Reply.ID})
+			return err
+		},
+		func() error { _, err := s.ReadPath(ctx, run.Key, run.Reply.ID.Row(), 100); return err },
+		func() error { _, err := s.Claim(ctx, []turns.Claim{fresh}); return err },
+		func() error { _, err := s.PermitCalls(ctx, []turns.CallPermit{permitFor(run)}); return err },
+		func() error { _, err := s.Checkpoint(ctx, []turns.Checkpoint{cp}); return err },
+		func() error {
+			_, err := s.ReadLogs(ctx, []turns.LogPosition{{Key: run.Key, Reply: run.Reply.ID}})
+			return err
+		},
+		func() error { return s.CloseCalls(ctx, []turns.CallOutcome{*e.Call}) },
+		func() error { _, err := s.End(ctx, []turns.Ending{e}); return err },
+		func() error { _, err := s.StaleReplies(ctx, turns.StaleQuery{Limit: 100}); return err },
+		func() error { _, err := s.StaleReplies(ctx, turns.StaleQuery{Key: &run.Key, Limit: 1}); return err },
+		func() error { _, err := s.Sweep(ctx, sw); return err },
+		func() error { _, err := s.ReadReply(ctx, run.Key, run.Reply.ID); return err },
+		func() error { _, err := s.FindTurn(ctx, run.Key, run.Reply.ID.Row()); return err },
+		func() error { _, err := s.RepliesTo(ctx, run.Key, run.Turn, 10); return err },
+		func() error { _, err := s.Entries(ctx, run.Key, []turns.TurnID{run.Turn}); return err },
+		func() error { _, _, err := s.CreateConversation(ctx, conversation); return err },
+		func() error { _, err := s.UpdateConversation(ctx, conversation, 1); return err },
+		func() error {
+			_, err := s.ListConversations(ctx, turns.ConversationQuery{Tenant: "tenant1", Limit: 50})
+			return err
+		},
+	}
+	for _, call := range calls {
+		require.NoError(t, call())
+	}
+}
+
+var (
+	scansAll = regexp.MustCompile(`Seq Scan on (turns|reply_chunks|provider_calls|conversations)\b.*`)
+	// walksRunning is a walk over all that is running, which only sweeps may do.
+	walksRunning = regexp.MustCompile(`turns_running_by_.*`)
+	sweeps       = []string{"staleReplies", "forgetWorkers"}
+)
+
+// bounded asserts that a plan reads what the statement names and no more.
+func bounded(t *testing.T, name, plan string) {
+	t.Helper()
+	require.NotRegexp(t, scansAll, plan, name)
+	if !slices.Contains(sweeps, name) {
+		require.NotRegexp(t, walksRunning, plan, name)
+	}
+}
+
+// explain is the plan of a statement for these arguments.
+func explain(t *testing.T, conn *pgx.Conn, sql string, args ...any) string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), "EXPLAIN "+sql, args...)
+	require.NoError(t, err)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return strings.Join(lines, "\n")
+}
+
+// explainGeneric is the plan that a prepared statement gets once it is planned for any arguments.
+func explainGeneric(t *testing.T, conn *pgx.Conn, sql string) string {
+	t.Helper()
+	text := numbered(t, sql)
+	description, err := conn.Prepare(t.Context(), text, text)
+	require.NoError(t, err)
+	for _, setup := range []string{"SET plan_cache_mode = force_generic_plan", "DEALLOCATE ALL", "PREPARE tried AS " + text} {
+		_, err = conn.Exec(t.Context(), setup, pgx.QueryExecModeSimpleProtocol)
+		require.NoError(t, err)
+	}
+	nulls := strings.TrimSuffix(strings.Repeat("NULL,", len(description.ParamOIDs)), ",")
+	if nulls != "" {
+		nulls = "(" + nulls + ")"
+	}
+	return explain(t, conn, "EXECUTE tried"+nulls, pgx.QueryExecModeSimpleProtocol)
+}
+
+func TestNoStatementScansALargeTableAtAHundredThousandTurns(t *testing.T) {
+	d, r := recorded(t)
+	d.useEverything(t)
+	conn, err := pgx.Connect(t.Context(), d.dsn)
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+
+	untried := statements(t)
+	for _, s := range r.statements {
+		for name, sql := range untried {
+			if sql != s.sql {
+				continue
+			}
+			delete(untried, name)
+			bounded(t, name, explain(t, conn, s.sql, s.args...))
+		}
+	}
+	require.Empty(t, untried, "every statement was sent and explained")
+}
+
+func TestNoGenericPlanScansALargeTable(t *testing.T) {
+	d, _ := recorded(t)
+	conn, err := pgx.Connect(t.Context(), d.dsn)
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+	for name, sql := range statements(t) {
+		bounded(t, name, explainGeneric(t, conn, sql))
+	}
+}
+
+func TestACheckpointChangesItsRowInPlace(t *testing.T) {
+	d := open(t)
+	c := d.win(t, newClaim(d.worker(t)))
+	for from := uint32(0); from < 30; from += 3 {
+		cp := tail(c)
+		cp.From, cp.To = from, from+3
+		results, err := d.store.Checkpoint(t.Context(), []turns.Checkpoint{cp})
+		require.NoError(t, err)
+		require.True(t, results[0].Held)
+	}
+	d.store.Close() // a backend that ends reports what it counted
+	require.Eventually(t, func() bool {
+		return d.count(t, `SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'turns'`) >= 10
+	}, patience, 10*time.Millisecond)
+	require.GreaterOrEqual(t, d.count(t, `SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'turns'`), 10)
+}
