@@ -69,7 +69,8 @@ func orTop(path string) string {
 
 // scalar reads a plain value of to's type: string, bool, int or float64.
 func (d *decoder) scalar(n *yaml.Node, path string, to any) {
-	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Decode(to) != nil {
+	_, whole := to.(*int)
+	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || (whole && n.Tag != "!!int") || n.Decode(to) != nil {
 		d.problem(n, path, "must be %s", kindOf(to))
 	}
 }

@@ -56,11 +56,11 @@ func (m *errorMessage) said() wire.Said {
 	if m == nil || (!m.Message && m.Type == "" && m.Code == "") {
 		return wire.Said{}
 	}
-	status, err := strconv.Atoi(string(m.Code))
-	if err != nil || status < 300 || status > 599 {
-		status = 0
+	said := wire.Said{Own: true, Code: string(m.Code), Type: string(m.Type)}
+	if status, err := strconv.Atoi(said.Code); err == nil && 300 <= status && status <= 599 {
+		said.Status, said.Code = status, "" // a status that is written as a code says less than the type
 	}
-	return wire.Said{Own: true, Code: string(m.Code), Type: string(m.Type), Status: status}
+	return said
 }
 
 var rules = wire.Rules{
