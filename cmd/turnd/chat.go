@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/turnd/turnd/client"
+)
+
+// chatCmd has no variables: whom a person talks to is said on the command line.
+type chatCmd struct {
+	Server       string  `default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Where the service is. Off this machine it is spoken to by TLS."`
+	Message      *string `short:"m" placeholder:"TEXT" help:"Send one turn, print its reply and end: with 0 if the reply is complete, else with 1. Only the reply goes to standard output. After a lost connection the same command goes on with the same turn."`
+	Conversation string  `placeholder:"ID" help:"Conversation to speak in, a UUID. Without it, the conversation of the last time goes on."`
+	New          bool    `help:"Open a new conversation."`
+	Model        string  `placeholder:"NAME" help:"Model to ask; without it, the service's default."`
+	Tenant       string  `placeholder:"NAME" help:"Tenant to speak for, where the service takes it on trust."`
+	Record       string  `placeholder:"FILE" help:"Where the turn in flight is kept; by default a file for each server and tenant in the state folder of the user."`
+}
+
+// Validate checks what flags alone can tell.
+func (c chatCmd) Validate() error {
+	var problems []error
+	if c.Conversation != "" {
+		if c.New {
+			problems = append(problems, errors.New("--new: can't go with --conversation"))
+		}
+		if _, err := uuid.Parse(c.Conversation); err != nil {
+			problems = append(problems, errors.New("--conversation: must be a UUID"))
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return usageError{errors.Join(problems...)}
+}
+
+// chatEnds are what a chat reads from and writes to. Only replies go to out; the rest is status.
+type chatEnds struct {
+	in     io.Reader
+	out    io.Writer
+	status io.Writer
+	wait   func(context.Context, time.Duration) error // nil for a real pause
+}
+
+// Run implements the command.
+func (c *chatCmd) Run(ctx context.Context) error {
+	return c.run(ctx, chatEnds{in: os.Stdin, out: os.Stdout, status: os.Stderr})
+}
+
+func (c *chatCmd) run(ctx context.Context, ends chatEnds) (err error) {
+	path, err := c.recordPath()
+	if err != nil {
+		return err
+	}
+	conn, err := client.Dial(c.Server)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if c.Tenant != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "x-turnd-tenant", c.Tenant)
+	}
+	t := &talk{chatEnds: ends, model: c.Model, record: client.NewFileRecord(path)}
+	t.client = client.New(conn, client.Options{Record: t.record, Wait: t.pause})
+	if err := t.choose(c); err != nil {
+		return err
+	}
+	if c.Message != nil {
+		return t.once(ctx, *c.Message)
+	}
+	return t.loop(ctx)
+}
+
+// recordPath is the file of the turn in flight. Each server and tenant has its own, as ids of one mean nothing to another.
+func (c *chatCmd) recordPath() (string, error) {
+	if c.Record != "" {
+		return c.Record, nil
+	}
+	dir, err := stateDir()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(c.Server + "\x00" + c.Tenant))
+	return filepath.Join(dir, "chat-"+hex.EncodeToString(sum[:6])+".json"), nil
+}
+
+// stateDir is the folder for what should outlive a restart, by the XDG base directory rules, which have a relative path
+// ignored.
+func stateDir() (string, error) {
+	if base := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(base) {
+		return filepath.Join(base, "turnd"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil || !filepath.IsAbs(home) {
+		return "", errors.New("--record: there is no home directory to keep the turn in flight in; name a file")
+	}
+	return filepath.Join(home, ".local", "state", "turnd"), nil
+}
+
+// choose settles in which conversation to speak, and whether a turn that is in flight is to be gone on with.
+func (t *talk) choose(c *chatCmd) error {
+	if c.New {
+		return nil
+	}
+	last, err := t.record.LastConversation()
+	if err != nil {
+		return fmt.Errorf("find the last conversation: %w", err)
+	}
+	t.conversation = c.Conversation
+	if t.conversation == "" {
+		t.conversation = last
+	}
+	t.resumes = t.conversation == last
+	return nil
+}
