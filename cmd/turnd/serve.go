@@ -60,6 +60,9 @@ func build(ctx context.Context, cfg Config, logger *slog.Logger) (h *house, err 
 	}
 	logger.InfoContext(ctx, "starting", "version", version())
 	logger.DebugContext(ctx, "configured", "config", cfg)
+	if cfg.SpoolDir != "" {
+		logger.WarnContext(ctx, "nothing is spooled to disk by this build; the spool dir is not used", "spool_dir", cfg.SpoolDir)
+	}
 	for _, step := range []func(context.Context) error{
 		h.openModels, h.openStore, h.setUpTelemetry, h.makeService, h.openListeners,
 	} {

@@ -26,9 +26,8 @@ func (c Config) checkUnbuilt() error {
 		}
 	}
 	refuse(c.WebListen != off, "--web-listen", "a listener of its own for the web needs TLS, which is not built yet; leave it off")
-	refuse(c.SpoolDir != "", "--spool-dir", "spooling to disk is not built yet; leave it unset")
 	refuse(c.NATSURL != "", "--nats-url", "the NATS bus is not built yet; leave it unset")
-	refuse(c.MaxQueue != 0 && c.MaxQueue != defaultQueue, "--max-queue",
+	refuse(c.MaxQueue > 0 && c.MaxQueue != defaultQueue, "--max-queue",
 		"a queue is not built yet, turns past --max-in-flight are refused; leave it unset or 0")
 	return errors.Join(append(problems, c.checkPolicies(), c.checkBus())...)
 }

@@ -15,20 +15,11 @@ func (versionCmd) Run(context.Context) error {
 	return err
 }
 
-// version is the module's version where the build knows it, with the revision if it was built in a checkout.
+// version names the build: the module's version, which in a checkout is made from the revision.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
 	}
-	text := info.Main.Version
-	if text == "" {
-		text = "(devel)"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			text += " " + s.Value[:min(len(s.Value), 12)]
-		}
-	}
-	return text
+	return info.Main.Version
 }

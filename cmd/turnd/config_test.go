@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// defaults are the settings of a serve without flags.
+func defaults(t *testing.T) Config {
+	t.Helper()
+	t.Setenv("HOME", "/home/someone")
+	t.Setenv("XDG_DATA_HOME", "")
+	var c cli
+	parser, err := newParser(&c)
+	require.NoError(t, err)
+	_, err = parser.Parse([]string{"serve"})
+	require.NoError(t, err)
+	return c.Serve.Config
+}
+
+func TestDefaultsAreThoseOfTheService(t *testing.T) {
+	require.Equal(t, turns.DefaultSettings(), defaults(t).settings())
+}
+
+func TestBadSettingsAreRefusedByFlag(t *testing.T) {
+	for _, row := range []struct {
+		why   string
+		spoil func(*Config)
+	}{
+		{`--listen: "8080" is not host:port, for example 127.0.0.1:8080`, func(c *Config) { c.Listen = "8080" }},
+		{`--listen: "localhost:http" is not host:port, for example 127.0.0.1:8080`, func(c *Config) { c.Listen = "localhost:http" }},
+		{`--auth none is refused on "0.0.0.0:80", which is not loopback: anyone who reaches it could name any tenant`, func(c *Config) { c.Listen = "0.0.0.0:80" }},
+		{`--auth none is refused on "turnd.example:80", which is not loopback: anyone who reaches it could name any tenant`, func(c *Config) { c.Listen = "turnd.example:80" }},
+		{`--auth "keys" is not built yet; use none, on a loopback address`, func(c *Config) { c.Auth = "keys" }},
+		{`--auth must be one of none, keys, oidc`, func(c *Config) { c.Auth = "basic" }},
+		{`--ops-listen: "9464" is not host:port, for example 127.0.0.1:8080`, func(c *Config) { c.OpsListen = "9464" }},
+		{`--web-listen: a listener of its own for the web needs TLS, which is not built yet; leave it off`, func(c *Config) { c.WebListen = ":1" }},
+		{`--nats-url: the NATS bus is not built yet; leave it unset`, func(c *Config) { c.NATSURL = "nats://u:hidden@h" }},
+		{`--max-queue: a queue is not built yet, turns past --max-in-flight are refused; leave it unset or 0`, func(c *Config) { c.MaxQueue = 7 }},
+		{`--max-queue: -1 is too little, the least is 0`, func(c *Config) { c.MaxQueue = -1 }},
+		{`--on-ambiguous: "hold" is not built yet; leave it at abandon`, func(c *Config) { c.OnAmbiguous = "hold" }},
+		{`--on-ambiguous: "pray" is not one of abandon, retry, hold`, func(c *Config) { c.OnAmbiguous = "pray" }},
+		{`--on-partial: "continue" is not built yet; leave it at discard`, func(c *Config) { c.OnPartial = "continue" }},
+		{`--on-partial: "keep" is not one of discard, continue`, func(c *Config) { c.OnPartial = "keep" }},
+		{`--bus: "postgres" is not built yet; use auto or poll`, func(c *Config) { c.Bus = "postgres" }},
+		{`--bus: "smoke" is not one of auto, memory, poll, postgres, nats`, func(c *Config) { c.Bus = "smoke" }},
+		{`--bus: memory can't reach the other workers of a Postgres database; use poll or auto`, func(c *Config) {
+			c.Bus, c.Database.DatabaseURL = "memory", "postgres://h/d"
+		}},
+		{`--migrate: "never" is not one of on, off, sqlite`, func(c *Config) { c.Migrate = "never" }},
+		{`--database-max-conns: 0 is too little, the least is 1`, func(c *Config) { c.DatabaseMaxConns = 0 }},
+		{`--demo: it can't be served together with --models; leave one out`, func(c *Config) { c.Models, c.Demo = "m.yaml", true }},
+		{`--anthropic-base-url, --openai-base-url: with --models write base_url into the models file instead`, func(c *Config) {
+			c.Models, c.OpenAIBaseURL = "m.yaml", "http://127.0.0.1:1"
+		}},
+		{`--openai-base-url: must be an http:// or https:// URL`, func(c *Config) { c.OpenAIBaseURL = "ftp://u:hidden@h" }},
+		{`--first-byte-timeout: 0s is too little, the least is 10ms`, func(c *Config) { c.FirstByteTimeout = 0 }},
+		{`--max-content-bytes: 16777216 is too much, the most is 15728640`, func(c *Config) { c.MaxContentBytes = 16 << 20 }},
+		{`--max-output-bytes: 4294967296 is too much, the most is 4294967295`, func(c *Config) { c.MaxOutputBytes = 1 << 32 }},
+		{`--checkpoint: 16s must not be longer than --lease, 15s`, func(c *Config) { c.Checkpoint = 16e9 }},
+		{`--log-format: "xml" is not one of text, json`, func(c *Config) { c.LogFormat = "xml" }},
+	} {
+		c := defaults(t)
+		row.spoil(&c)
+		require.EqualError(t, c.Validate(), row.why)
+	}
+}
+
+func TestSettingsThatKeepTheirPromiseAreTaken(t *testing.T) {
+	for _, change := range []func(*Config){
+		func(*Config) {},
+		func(c *Config) { c.Listen, c.OpsListen = ":0", ":0" },
+		func(c *Config) { c.Listen = "[::1]:0" },
+		func(c *Config) { c.Listen = "localhost:0" },
+		func(c *Config) { c.OpsListen = "0.0.0.0:9464" },
+		func(c *Config) { c.Bus = "memory" },
+		func(c *Config) { c.SpoolDir = "/spool" },
+		func(c *Config) { c.Bus, c.Database.DatabaseURL = "poll", "postgresql://h/d" },
+		func(c *Config) { c.MaxQueue, c.Grace, c.MaxWait = 0, 0, 0 },
+		func(c *Config) { c.AnthropicBaseURL, c.Demo = "http://127.0.0.1:1", true },
+	} {
+		c := defaults(t)
+		change(&c)
+		require.NoError(t, c.Validate())
+	}
+}
+
+func TestAnAddressWithoutAHostIsLoopback(t *testing.T) {
+	require.Equal(t, "127.0.0.1:80", localAddress(":80"))
+	require.Equal(t, "0.0.0.0:80", localAddress("0.0.0.0:80"))
+	require.True(t, isLoopback("[::1]:80"))
+	require.False(t, isLoopback("[::]:80"))
+	require.False(t, isLoopback("10.0.0.1:80"))
+	require.False(t, isLoopback("80"))
+}
+
+func TestNoPasswordIsLogged(t *testing.T) {
+	c := defaults(t)
+	c.Database.DatabaseURL = "postgres://user:hidden@db.example/turnd?password=hidden"
+	c.Database.DatabaseDirectURL = "postgres://user:hid%zz@direct.example/turnd"
+	c.NATSURL = "nats://hidden@nats.example"
+	c.AnthropicBaseURL = "https://user:hidden@model.example/v1"
+	for _, format := range []string{logText, logJSON} {
+		var out bytes.Buffer
+		newLogger(&out, format, levelInfo).Info("configured", "config", c)
+		require.NotContains(t, out.String(), "hidden")
+		require.NotContains(t, out.String(), "hid%zz")
+		require.Contains(t, out.String(), "postgres://db.example/turnd")
+		require.Contains(t, out.String(), "https://model.example/v1")
+		require.Contains(t, out.String(), "unreadable")
+	}
+}
+
+func TestADatabaseURLIsReadWithoutRepeatingIt(t *testing.T) {
+	for url, want := range map[string]place{
+		"postgres://u:p@h/d":      {engine: enginePostgres, url: "postgres://u:p@h/d", direct: "postgres://u:p@h/d"},
+		"postgresql://h/d":        {engine: enginePostgres, url: "postgresql://h/d", direct: "postgresql://h/d"},
+		"sqlite:///var/lib/t.db":  {engine: engineSQLite, file: "/var/lib/t.db"},
+		"sqlite:///a/../b%20c.db": {engine: engineSQLite, file: "/b c.db"},
+	} {
+		at, err := Database{DatabaseURL: url}.place()
+		require.NoError(t, err)
+		require.Equal(t, want, at)
+	}
+	for _, url := range []string{
+		"postgres://u:hid%zz@h/d", "mysql://u:hidden@h/d", "sqlite://hidden.db", "sqlite:hidden.db", "sqlite:///hidden.db?mode=ro", "hidden",
+	} {
+		_, err := Database{DatabaseURL: url}.place()
+		require.ErrorContains(t, err, "--database-url: ")
+		require.NotContains(t, err.Error(), "hid")
+	}
+}
+
+func TestTheDirectURLIsForPostgresAlone(t *testing.T) {
+	at, err := Database{DatabaseURL: "postgres://pooler/d", DatabaseDirectURL: "postgres://direct/d"}.place()
+	require.NoError(t, err)
+	require.Equal(t, "postgres://direct/d", at.direct)
+	_, err = Database{DatabaseURL: "postgres://pooler/d", DatabaseDirectURL: "sqlite:///d"}.place()
+	require.EqualError(t, err, "--database-direct-url: must begin with postgres://")
+	_, err = Database{DatabaseURL: "sqlite:///d", DatabaseDirectURL: "postgres://direct/d"}.place()
+	require.EqualError(t, err, "--database-direct-url: there is no pooler before a SQLite file; leave it unset")
+}
+
+func TestTheDataDirFollowsTheBaseDirectoryRules(t *testing.T) {
+	file := func(d Database) string {
+		at, err := d.place()
+		require.NoError(t, err)
+		require.Equal(t, engineSQLite, at.engine)
+		return at.file
+	}
+	t.Setenv("HOME", "/home/someone")
+	t.Setenv("XDG_DATA_HOME", "")
+	require.Equal(t, "/home/someone/.local/share/turnd/turnd.db", file(Database{}))
+	t.Setenv("XDG_DATA_HOME", "relative")
+	require.Equal(t, "/home/someone/.local/share/turnd/turnd.db", file(Database{}))
+	t.Setenv("XDG_DATA_HOME", "/data")
+	require.Equal(t, "/data/turnd/turnd.db", file(Database{}))
+	require.Equal(t, "/mine/turnd.db", file(Database{DataDir: "/mine"}))
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(here, "mine/turnd.db"), file(Database{DataDir: "mine"}))
+	t.Setenv("XDG_DATA_HOME", "")
+	t.Setenv("HOME", "")
+	_, err = Database{}.place()
+	require.ErrorContains(t, err, "--data-dir: there is no home directory")
+}
+
+func TestAWorkerIsNamedAfterItsHostUnlessSaidOtherwise(t *testing.T) {
+	c := defaults(t)
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	require.Equal(t, host, c.workerName())
+	c.WorkerName = "mine"
+	require.Equal(t, "mine", c.workerName())
+}

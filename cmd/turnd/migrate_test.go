@@ -1,0 +1,100 @@
+package main
+
+import (
+	"database/sql"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnd/turnd/internal/pgtest"
+	"github.com/turnd/turnd/migrations"
+)
+
+// emptyDatabases are the URLs of databases without a schema, by engine.
+var emptyDatabases = map[string]func(*testing.T) string{
+	enginePostgres: func(t *testing.T) string { return pgtest.Database(t) },
+	engineSQLite: func(t *testing.T) string {
+		return "sqlite://" + filepath.Join(t.TempDir(), "made", "turnd.db")
+	},
+}
+
+// onEachEngine runs a test on an empty database of each engine.
+func onEachEngine(t *testing.T, test func(t *testing.T, url string)) {
+	for engine, empty := range emptyDatabases {
+		t.Run(engine, func(t *testing.T) { test(t, empty(t)) })
+	}
+}
+
+// execute runs a statement on a database that nobody else has open.
+func execute(t *testing.T, url, statement string) {
+	t.Helper()
+	at, err := Database{DatabaseURL: url}.place()
+	require.NoError(t, err)
+	driver, dsn := "pgx", at.url
+	if at.engine == engineSQLite {
+		driver, dsn = "sqlite", "file:"+at.file
+	}
+	db, err := sql.Open(driver, dsn)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	_, err = db.ExecContext(t.Context(), statement)
+	require.NoError(t, err)
+}
+
+func TestMigrateUpMakesADatabaseThatCanBeServedAndSaysWhatItDid(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, url string) {
+		latest := latestName(t)
+		require.Contains(t, fails(t, 1, nil, "serve", "--demo", "--listen", ":0", "--database-url", url, "--migrate", "off"), "turnd migrate up")
+		out := prints(t, "migrate", "up", "--database-url", url)
+		require.Regexp(t, `VERSION +NAME +APPLIED\n`, out)
+		require.Regexp(t, regexp.QuoteMeta(latest)+` +\d{4}-\d\d-\d\dT[\d:]+Z\n`, out)
+		require.Regexp(t, `applied [1-9]\d*\n`, out)
+		require.Contains(t, prints(t, "migrate", "up", "--database-url", url), "applied 0\n")
+		require.Equal(t, prints(t, "migrate", "status", "--database-url", url)+"applied 0\n", prints(t, "migrate", "up", "--database-url", url))
+		serve(t, url, "--migrate", "off")
+	})
+}
+
+func latestName(t *testing.T) string {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "any.db"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	set, err := migrations.SQLite(db)
+	require.NoError(t, err)
+	list, err := set.Status(t.Context())
+	require.NoError(t, err)
+	return list[len(list)-1].Name
+}
+
+func TestPostgresIsMigratedAtStartOnlyWhenAskedTo(t *testing.T) {
+	url := pgtest.Database(t)
+	require.Contains(t, fails(t, 1, nil, "serve", "--demo", "--listen", ":0", "--database-url", url), "run `turnd migrate up`")
+	serve(t, url, "--migrate", "on")
+}
+
+func TestADatabaseWithoutAnIndexThatDecidesClaimsIsNotServed(t *testing.T) {
+	for _, index := range []string{"one_live_reply_per_user_turn", "one_running_reply_per_conversation"} {
+		onEachEngine(t, func(t *testing.T, url string) {
+			prints(t, "migrate", "up", "--database-url", url)
+			execute(t, url, "DROP INDEX "+index)
+			text := fails(t, 1, nil, "serve", "--demo", "--listen", ":0", "--database-url", url, "--migrate", "on")
+			require.Contains(t, text, "refusing to serve: the unique index "+index+" is missing")
+		})
+	}
+}
+
+func TestMigrateStatusMakesNoDatabase(t *testing.T) {
+	dir := t.TempDir()
+	text := fails(t, 1, nil, "migrate", "status", "--data-dir", dir)
+	require.Contains(t, text, "no database to look at")
+	require.NoFileExists(t, filepath.Join(dir, "turnd.db"))
+}
+
+func TestMigrateNamesABadURLAsABadFlag(t *testing.T) {
+	for _, verb := range []string{"up", "status"} {
+		require.Contains(t, fails(t, 2, nil, "migrate", verb, "--database-url", "mysql://h/d"), "--database-url: must begin with")
+	}
+}
