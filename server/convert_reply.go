@@ -7,10 +7,11 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-// Bounds of the content of replies in one message, in bytes. FollowReply gives all of it.
+// Bounds of the content of replies in one message, in bytes. FollowReply gives all of it. The total keeps an answer with
+// a user turn of common size below 4 MiB, which is where gRPC clients stop reading unless they are told otherwise.
 const (
 	replyContentLimit = 1<<20 - 4 // a cut is made at a rune, which may go up to 3 bytes beyond
-	totalContentLimit = 8 << 20
+	totalContentLimit = 3 << 20
 )
 
 // replyToWire writes a reply with as much of its content as limit allows; a limit of 0 or less leaves content out.

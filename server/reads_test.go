@@ -107,7 +107,7 @@ func TestManyLongRepliesTogetherStayWithinOneMessageAndTheNewestIsShownFirst(t *
 	}
 	resp := getTurn(t, f)
 	require.Len(t, resp.GetReplies(), 20)
-	require.Less(t, proto.Size(resp), 9<<20)
+	require.Less(t, proto.Size(resp), 4<<20)
 	require.False(t, resp.GetReplies()[19].GetContentTruncated())
 	require.True(t, resp.GetReplies()[0].GetContentTruncated())
 	require.Empty(t, resp.GetReplies()[0].GetContent())
