@@ -48,7 +48,8 @@ func (c *calls) add(n int) {
 	c.settle()
 }
 
-// drained is closed once no call is running.
+// drained is closed once no call is running. A call that comes in later is not waited for: the library has told its
+// client to go elsewhere, and the call is cut off with the rest.
 func (c *calls) drained() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

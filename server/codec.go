@@ -13,6 +13,9 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
+// A request that can't be decoded is a client's error and must come back as one, with the field at fault, whatever the
+// library makes of it.
+
 // markField is the number of the unknown field that carries a mark: the highest there is, which no message of the wire
 // uses.
 const markField = protowire.MaxValidNumber
@@ -31,7 +34,8 @@ func newCodec() *codec {
 	return c
 }
 
-// Unmarshal implements encoding.CodecV2.
+// Unmarshal implements encoding.CodecV2. It decodes by itself rather than by the wrapped codec, since it needs the bytes
+// in one piece again to look for the fault; only then, so that a sound request pays nothing.
 func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 	m, ok := v.(proto.Message)
 	if !ok {

@@ -16,7 +16,9 @@ import (
 // previousAttemptsHeader is set by gRPC libraries that retry a call by themselves.
 const previousAttemptsHeader = "grpc-previous-rpc-attempts"
 
-// deliveryFromWire reads an arrival of a user turn. limit is the most bytes of content, and of options.
+// deliveryFromWire reads an arrival of a user turn. limit is the most bytes of content, and of options. The domain has the
+// same limit on content; it stands here as well so that what is far too large is neither copied nor hashed. That content
+// is not blank, and which of the policies are served, is the domain's to say: it is asked of every front.
 func deliveryFromWire(ctx context.Context, in *turnsv1.TurnInput, cursor *turnsv1.Cursor, limit int) (turns.Delivery, error) {
 	if err := refuseUnknown(in.ProtoReflect(), "input"); err != nil {
 		return turns.Delivery{}, err
@@ -74,7 +76,8 @@ func inputFromWire(in *turnsv1.TurnInput) (turns.Input, error) {
 	return out, nil
 }
 
-// policiesFromWire reads what concerns this delivery alone.
+// policiesFromWire reads what concerns this delivery alone. An unknown value is refused and not taken for the default: a
+// client that asks for a policy of a later version must not silently get another.
 func policiesFromWire(d *turns.Delivery, in *turnsv1.TurnInput) error {
 	var known [5]bool
 	d.OnBusy, known[0] = onBusies.domain(in.GetOnBusy())
@@ -95,6 +98,7 @@ func policiesFromWire(d *turns.Delivery, in *turnsv1.TurnInput) error {
 	return err
 }
 
+// durationFromWire reads a duration; unset is zero, which the domain takes for "as the endpoint says".
 func durationFromWire(field string, d *durationpb.Duration) (time.Duration, error) {
 	if d == nil {
 		return 0, nil
@@ -105,6 +109,7 @@ func durationFromWire(field string, d *durationpb.Duration) (time.Duration, erro
 	return d.AsDuration(), nil
 }
 
+// cursorFromWire reads what the client has shown already. Whether the reply is one of the turn's is for the domain.
 func cursorFromWire(c *turnsv1.Cursor) (*turns.Cursor, error) {
 	if c == nil {
 		return nil, nil
@@ -127,6 +132,7 @@ func retriedByLibrary(ctx context.Context) bool {
 	return false
 }
 
+// within refuses a size beyond a limit, with both in numbers that a client can act on.
 func within(field string, size, limit int) error {
 	if size <= limit {
 		return nil

@@ -35,7 +35,7 @@ func (s *Server) replyToWire(r turns.Reply, limit int) (*turnsv1.Reply, error) {
 	return out, nil
 }
 
-// replyHeadToWire writes a reply without its content.
+// replyHeadToWire writes a reply without its content. Length still says how much there is.
 func (s *Server) replyHeadToWire(r turns.Reply) *turnsv1.Reply {
 	advice, _ := s.cfg.Service.Advice(r)
 	out := &turnsv1.Reply{

@@ -6,7 +6,7 @@ import (
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 )
 
-// CreateConversation adds a conversation; the same one again adds nothing.
+// CreateConversation adds a conversation; the same one again adds nothing. What is for output only is passed over.
 func (c conversationService) CreateConversation(ctx context.Context, req *turnsv1.CreateConversationRequest) (*turnsv1.CreateConversationResponse, error) {
 	conversation, err := conversationFromWire(req.GetConversation(), c.cfg.MaxContentBytes)
 	if err != nil {

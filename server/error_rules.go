@@ -24,7 +24,9 @@ type rule struct {
 
 func (r rule) reasonName() string { return strings.TrimPrefix(r.reason.String(), "ERROR_REASON_") }
 
-// errorRules has each code of the domain once. The comments of ErrorReason on the wire are its reference.
+// errorRules has each code of the domain once. The comments of ErrorReason on the wire are its reference, and a test holds
+// the two together. An advice that says to wait always has a delay with it, also where the wire leaves that open: advice
+// without a number can't be followed.
 var errorRules = map[turns.Code]rule{
 	turns.CodeInvalidField:     {code: codes.InvalidArgument, reason: turnsv1.ErrorReason_ERROR_REASON_INVALID_FIELD, advice: turns.AdviceDoNotRetry},
 	turns.CodeContentEmpty:     {code: codes.InvalidArgument, reason: turnsv1.ErrorReason_ERROR_REASON_CONTENT_EMPTY, advice: turns.AdviceDoNotRetry},
@@ -47,7 +49,8 @@ var errorRules = map[turns.Code]rule{
 	turns.CodeInternal:         {code: codes.Internal, reason: turnsv1.ErrorReason_ERROR_REASON_INTERNAL, advice: turns.AdviceSameIDAfter, waits: true, least: time.Second},
 }
 
-// ruleOf is a code's rule; a code without one is a fault of turnd's own.
+// ruleOf is a code's rule. A code without one would be a new code that nobody placed: it counts as a fault of turnd's own,
+// and its text stays inside.
 func ruleOf(c turns.Code) rule {
 	if r, ok := errorRules[c]; ok {
 		return r

@@ -24,7 +24,8 @@ const errorDomain = "turnd"
 // errDraining ends what is still running when the grace of a shutdown is over.
 var errDraining = &turns.Error{Code: turns.CodeDraining, Problem: "this server is shutting down; send the same turn again"}
 
-// fieldErrors is an invalid request with more than one field at fault.
+// fieldErrors are the fields at fault in a request, at least one. The first decides about code and reason; all are named
+// in BadRequest, so that a client can mend them at one go.
 type fieldErrors []*turns.Error
 
 // Error implements error.
@@ -39,7 +40,9 @@ func (e fieldErrors) Error() string {
 type mapper struct{ log *slog.Logger }
 
 // status maps an error of a call. A cause never gets into it: what is not meant for clients is logged here, once, under
-// a number that the status gives too.
+// a number that the status gives too. Codes decide, and texts never do.
+//
+// ctx is the call's, with its end not yet called: whether and why it is done tells a caller that left from a fault.
 func (m mapper) status(ctx context.Context, method string, err error) error {
 	var fields fieldErrors
 	if errors.As(err, &fields) {
@@ -65,7 +68,8 @@ func (m mapper) status(ctx context.Context, method string, err error) error {
 	return build(rule, e, e.Error(), details(rule, e)...)
 }
 
-// internal answers with a fixed text and logs what it was.
+// internal answers with a fixed text and logs what it was. The number in both is made at random, so that somebody who
+// reports it tells the operator which line it was and tells nobody anything else.
 func (m mapper) internal(ctx context.Context, method string, err error) error {
 	id := uuid.NewString()
 	attrs := []any{"method", method, "correlation_id", id, "error", err}
@@ -132,7 +136,8 @@ func build(r rule, e *turns.Error, text string, extra ...protoadapt.MessageV1) e
 	return with.Err()
 }
 
-// details are those besides ErrorInfo that the wire promises for a reason.
+// details are those besides ErrorInfo that the wire promises for a reason. Clients act on the reason and the advice;
+// these are for generic tools, which know the types of google.rpc and nothing of turnd.
 func details(r rule, e *turns.Error) []protoadapt.MessageV1 {
 	var out []protoadapt.MessageV1
 	if e.Field != "" && (r.code == codes.InvalidArgument || r.code == codes.Unimplemented) {

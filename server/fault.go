@@ -27,6 +27,8 @@ func findFault(raw []byte, desc protoreflect.MessageDescriptor) fault {
 	return f
 }
 
+// findIn walks in the order in which the decoder does, so that both stop at the same place. A field of another wire type
+// than its own is skipped as the decoder skips it: to the decoder it is an unknown field.
 func findIn(raw []byte, desc protoreflect.MessageDescriptor, path string, depth int) (f fault, found bool) {
 	seen := map[protowire.Number]int{}
 	for len(raw) > 0 {

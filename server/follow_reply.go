@@ -6,7 +6,8 @@ import (
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 )
 
-// FollowReply streams one reply from any offset, and starts nothing.
+// FollowReply streams one reply from any offset, and starts nothing: whoever follows costs no provider call. A turn's id
+// stands for the reply that is its live or newest one now; the stream stays with that reply.
 func (t turnService) FollowReply(req *turnsv1.FollowReplyRequest, stream grpc.ServerStreamingServer[turnsv1.FollowReplyResponse]) error {
 	ctx := stream.Context()
 	conversation, err := parseConversation(req.GetConversationId())

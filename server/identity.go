@@ -43,7 +43,7 @@ func CheckAuth(mode, listen string) error {
 	return nil
 }
 
-// callerByName takes a caller at its word.
+// callerByName takes a caller at its word, so that one machine can play several tenants.
 func callerByName(ctx context.Context) (turns.Caller, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	tenant, err := identityFrom(md, tenantHeader)
@@ -84,7 +84,8 @@ func withCaller(ctx context.Context, c turns.Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// callerOf is the caller that the gate let in.
+// callerOf is the caller that the gate let in. A context that did not pass the gate has the empty tenant, which owns
+// nothing: no name that a client can send is empty.
 func callerOf(ctx context.Context) turns.Caller {
 	c, _ := ctx.Value(callerKey{}).(turns.Caller)
 	return c

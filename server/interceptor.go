@@ -22,7 +22,9 @@ type gate struct {
 	calls    *calls
 }
 
-// unary is the interceptor of unary calls.
+// unary is the interceptor of unary calls. The order matters: a call is counted before anything can fail, so that a drain
+// waits for its status too; its error is mapped last, whoever made it; and who calls is settled before the request is
+// looked at, so that a stranger learns nothing about its rules.
 func (g *gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 	ctx, leave := g.calls.enter(ctx, info.FullMethod)
 	defer leave()
@@ -36,7 +38,8 @@ func (g *gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	return handler(ctx, req)
 }
 
-// stream is the interceptor of streams. Their request is checked when the handler receives it.
+// stream is the interceptor of streams, in the order of unary. A stream's request is not here yet: it is checked when the
+// generated code receives it, which is before the handler proper runs.
 func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	ctx, leave := g.calls.enter(ss.Context(), info.FullMethod)
 	defer leave()
@@ -47,7 +50,8 @@ func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 	return handler(srv, &checkedStream{ServerStream: ss, ctx: ctx, check: g.check})
 }
 
-// finish recovers a panic and makes a status of the call's error. It must be deferred itself.
+// finish recovers a panic and makes a status of the call's error. It must be deferred itself, since recover works in no
+// other place. One call's panic ends that call alone: the other replies of this worker go on.
 func (g *gate) finish(ctx context.Context, method string, err *error) {
 	if v := recover(); v != nil {
 		*err = &panicError{value: v, stack: debug.Stack()}
@@ -72,7 +76,7 @@ func (g *gate) admit(ctx context.Context, method string) (context.Context, error
 	return withCaller(ctx, caller), nil
 }
 
-// check refuses a message that could not be decoded or breaks a rule of the wire.
+// check refuses a message that could not be decoded or breaks a rule of the wire. Nothing has been written when it fails.
 func (g *gate) check(req any) error {
 	m, ok := req.(proto.Message)
 	if !ok {
@@ -87,7 +91,7 @@ func (g *gate) check(req any) error {
 // ours reports a method of turnd's own services.
 func ours(method string) bool { return strings.HasPrefix(method, "/turns.v1.") }
 
-// checkedStream checks each message that it receives.
+// checkedStream checks each message that it receives, and has the context with the caller in it.
 type checkedStream struct {
 	grpc.ServerStream
 	ctx   context.Context

@@ -31,7 +31,8 @@ type Ops struct {
 	Logger *slog.Logger
 }
 
-// Handler answers /metrics, /healthz, /readyz and /debug/pprof.
+// Handler answers /metrics, /healthz, /readyz and /debug/pprof. healthz says that the process answers at all, and readyz
+// whether to send it work: a worker that drains or has lost its database is alive and not ready.
 func (o Ops) Handler() http.Handler {
 	mux := http.NewServeMux()
 	if o.Metrics != nil {

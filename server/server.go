@@ -77,7 +77,8 @@ type Server struct {
 	calls  *calls
 }
 
-// turnService and conversationService are the handlers of the two services.
+// The handlers of the services, one method a file. The embedded stubs answer what is listed in unbuilt, should the gate
+// ever let it through.
 type (
 	turnService struct {
 		turnsv1.UnimplementedTurnServiceServer
@@ -118,6 +119,8 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
+// options bound what one client can hold: message and header sizes, calls on a connection, silence, pings. A dead peer
+// is noticed within Time and Timeout together, so a follower whose machine went away does not stay for hours.
 func (s *Server) options(g *gate) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.UnaryInterceptor(g.unary),
@@ -130,6 +133,7 @@ func (s *Server) options(g *gate) []grpc.ServerOption {
 		grpc.ConnectionTimeout(s.cfg.SniffTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		// Without it Stop would return while handlers still use what the caller of Serve closes next.
 		grpc.WaitForHandlers(true),
 	}
 }
@@ -139,6 +143,7 @@ func (s *Server) options(g *gate) []grpc.ServerOption {
 // that the server is shutting down. It returns when everything that it started has ended: nil after a drain, an error if
 // the listener failed or may not be used with Auth.
 func (s *Server) Serve(ctx context.Context, lis net.Listener) error {
+	// The address is checked again here, resolved: a name such as localhost could stand for anything.
 	if addr, ok := lis.Addr().(*net.TCPAddr); ok {
 		if err := CheckAuth(s.cfg.Auth, addr.String()); err != nil {
 			return errors.Join(err, lis.Close())
@@ -178,6 +183,8 @@ func (s *Server) drain(split *splitter) {
 	if s.web.Shutdown(grace) != nil {
 		_ = s.web.Close()
 	}
+	// GracefulStop tells clients to go elsewhere at once and returns when the last call has ended, which a health watch
+	// never does by itself; so our own calls are waited for here, and then the rest is cut.
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)

@@ -36,6 +36,8 @@ func (s *Server) follow(ctx context.Context, key turns.ConversationKey, reply tu
 			return err
 		}
 	}
+	// Send waits while the client's window is full, and meanwhile nothing is read from the follower: the reader that comes
+	// back finds bigger pieces, and no queue has grown.
 	for event, err := range s.cfg.Follower.Follow(ctx, key, reply, from) {
 		if begin != nil && turns.CodeOf(err) != turns.CodeInvalidCursor {
 			if err := begin(); err != nil {
@@ -51,6 +53,7 @@ func (s *Server) follow(ctx context.Context, key turns.ConversationKey, reply tu
 			return err
 		}
 	}
+	// To end with OK and no terminal event would be the one thing that a client can't tell from success.
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -108,7 +111,7 @@ func (e *emitter) grew(g turns.Grew) error {
 	return nil
 }
 
-// write sends an event that takes size bytes of the log.
+// write sends an event that takes size bytes of the log. Offsets are counted here and nowhere else.
 func (e *emitter) write(ev *turnsv1.Event, size uint32) error {
 	ev.ReplyId = idText(e.reply.UUID)
 	ev.Offset, ev.NextOffset = e.at, e.at+size

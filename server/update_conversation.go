@@ -7,7 +7,8 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-// UpdateConversation sets the fields that the mask names, and no others.
+// UpdateConversation sets the fields that the mask names, and no others. An empty mask is refused: it could mean all
+// fields or none, and one of the two erases.
 func (c conversationService) UpdateConversation(ctx context.Context, req *turnsv1.UpdateConversationRequest) (*turnsv1.UpdateConversationResponse, error) {
 	values, err := conversationFromWire(req.GetConversation(), c.cfg.MaxContentBytes)
 	if err != nil {

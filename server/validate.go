@@ -31,6 +31,7 @@ func newValidator() (*validator, error) {
 	return &validator{rules: rules}, nil
 }
 
+// check gives the fields at fault as fieldErrors; any other error is a rule that itself is broken.
 func (v *validator) check(m proto.Message) error {
 	err := v.rules.Validate(m)
 	var broken *protovalidate.ValidationError
