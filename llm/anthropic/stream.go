@@ -56,6 +56,7 @@ type stream struct {
 	skipping bool
 	total    usage
 	stop     string
+	event    event // the last one read
 }
 
 // handlers are what is read of a stream; events of other types mean nothing here. Only stop is terminal.
@@ -90,32 +91,33 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 	if len(e.Data) == 0 || e.Name == "ping" {
 		return out, false, nil
 	}
-	ev, err := parse(e.Data)
-	if err != nil {
+	ev := &s.event
+	if err := parse(e.Data, ev); err != nil {
 		return out, false, err
 	}
 	handle := handlers[ev.Type]
 	if handle == nil {
 		return out, false, nil
 	}
-	out, err = handle(s, ev, out)
+	out, err := handle(s, ev, out)
 	return out, err == nil && ev.Type == "message_stop", err
 }
 
-// parse reads an event. One of an unknown type may use the names of fields here for something else; it is given back
-// empty, and so means nothing.
-func parse(data []byte) (*event, error) {
-	ev := new(event)
+// parse reads an event into ev, whose room for text is used again. An event of an unknown type may use the names of
+// fields here for something else; it is given back empty, and so means nothing.
+func parse(data []byte, ev *event) error {
+	*ev = event{Delta: delta{Text: ev.Delta.Text[:0]}}
 	if json.Unmarshal(data, ev) == nil {
-		return ev, nil
+		return nil
 	}
 	var head struct {
 		Type string `json:"type"`
 	}
 	if json.Unmarshal(data, &head) != nil || handlers[head.Type] != nil {
-		return nil, wire.ErrMalformed
+		return wire.ErrMalformed
 	}
-	return new(event), nil
+	*ev = event{}
+	return nil
 }
 
 func (s *stream) start(ev *event, out []turns.Delta) ([]turns.Delta, error) {

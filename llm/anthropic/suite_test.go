@@ -12,3 +12,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestTheAdapterKeepsThePromisesOfAllAdapters(t *testing.T) { llmtest.Run(t, anthropic.Adapter()) }
+
+func FuzzACallKeepsItsPromisesWhateverIsStreamed(f *testing.F) { llmtest.Fuzz(f, anthropic.Adapter()) }
+
+func BenchmarkStream(b *testing.B) { llmtest.Benchmark(b, anthropic.Adapter()) }

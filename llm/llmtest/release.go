@@ -13,21 +13,27 @@ import (
 
 // runRelease checks that a connection is let go on every exit.
 func runRelease(t *testing.T, a llm.Adapter) {
-	v := Voices[a.Wire]
-	// endless says one delta after another for as long as somebody listens.
-	endless := func(gone chan<- struct{}) func(*Exchange) {
-		return func(x *Exchange) {
-			x.Begin()
-			x.Events(v.Open)
-			for {
-				if _, err := x.Write([]byte("1\r\n:\r\n")); err != nil {
-					break
-				}
-				x.Events("\n\n" + v.Text("more "))
+	runLeaving(t, a)
+	runCancelling(t, a)
+	runKeeping(t, a)
+}
+
+// chatter says one delta after another for as long as somebody listens.
+func chatter(v Voice, gone chan<- struct{}) func(*Exchange) {
+	return func(x *Exchange) {
+		defer close(gone)
+		x.Begin()
+		x.Events(v.Open)
+		for {
+			if _, err := x.Write([]byte("2\r\n\n\n\r\n")); err != nil {
+				return
 			}
-			close(gone)
+			x.Events(v.Text("more "))
 		}
 	}
+}
+
+func runLeaving(t *testing.T, a llm.Adapter) {
 	for _, leave := range []struct {
 		name string
 		at   func(turns.Delta) bool
@@ -37,7 +43,7 @@ func runRelease(t *testing.T, a llm.Adapter) {
 	} {
 		t.Run("a consumer leaves "+leave.name, func(t *testing.T) {
 			gone := make(chan struct{})
-			p := Play(t, endless(gone))
+			p := Play(t, chatter(Voices[a.Wire], gone))
 			for d, err := range open(t, a, p.URL(), turns.Limits{}).call(t) {
 				require.NoError(t, err)
 				if leave.at(d) {
@@ -49,7 +55,7 @@ func runRelease(t *testing.T, a llm.Adapter) {
 	}
 	t.Run("a consumer panics", func(t *testing.T) {
 		gone := make(chan struct{})
-		p := Play(t, endless(gone))
+		p := Play(t, chatter(Voices[a.Wire], gone))
 		call := open(t, a, p.URL(), turns.Limits{}).call(t)
 		require.Panics(t, func() {
 			for range call {
@@ -58,9 +64,12 @@ func runRelease(t *testing.T, a llm.Adapter) {
 		})
 		<-gone
 	})
+}
+
+func runCancelling(t *testing.T, a llm.Adapter) {
 	t.Run("a caller cancels", func(t *testing.T) {
 		gone := make(chan struct{})
-		p := Play(t, endless(gone))
+		p := Play(t, chatter(Voices[a.Wire], gone))
 		s := open(t, a, p.URL(), turns.Limits{})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
@@ -78,7 +87,7 @@ func runRelease(t *testing.T, a llm.Adapter) {
 		require.ErrorIs(t, failed, stop)
 	})
 	t.Run("a caller has cancelled before", func(t *testing.T) {
-		p := Play(t, func(x *Exchange) { x.Stream(v.Whole("never")) })
+		p := Play(t, func(x *Exchange) { x.Stream(Voices[a.Wire].Whole("never")) })
 		s := open(t, a, p.URL(), turns.Limits{})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -86,6 +95,10 @@ func runRelease(t *testing.T, a llm.Adapter) {
 		requireFailed(t, turns.CallError{Class: turns.ClassCancelled, Phase: turns.PhaseNone}, r)
 		require.Zero(t, p.Requests())
 	})
+}
+
+func runKeeping(t *testing.T, a llm.Adapter) {
+	v := Voices[a.Wire]
 	t.Run("the server keeps the socket open after the terminal event", func(t *testing.T) {
 		gone := make(chan struct{})
 		p := Play(t, func(x *Exchange) {
