@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"slices"
 )
 
 // maxReplies bounds the replies of one user turn that are read at once; maxPage and defaultPage bound a list's page in
@@ -25,9 +26,14 @@ func (s *Service) FollowTarget(ctx context.Context, caller Caller, conversation 
 	}
 	if turn.ID.Row() != id {
 		reply, err := s.store.ReadReply(ctx, key, ReplyID(id))
+		if err == nil && reply.stale() {
+			if err = s.resolve(ctx, key); err == nil {
+				reply, err = s.store.ReadReply(ctx, key, ReplyID(id))
+			}
+		}
 		return key, reply, err
 	}
-	st, err := s.store.Lookup(ctx, LookupQuery{Key: key, Turn: turn.ID})
+	st, err := s.lookup(ctx, LookupQuery{Key: key, Turn: turn.ID})
 	switch {
 	case err != nil:
 		return key, Reply{}, err
@@ -47,6 +53,11 @@ func (s *Service) GetTurn(ctx context.Context, caller Caller, conversation Conve
 		return UserTurn{}, nil, err
 	}
 	replies, err := s.store.RepliesTo(ctx, key, turn.ID, maxReplies)
+	if err == nil && slices.ContainsFunc(replies, Reply.stale) {
+		if err = s.resolve(ctx, key); err == nil {
+			replies, err = s.store.RepliesTo(ctx, key, turn.ID, maxReplies)
+		}
+	}
 	return turn, replies, err
 }
 

@@ -96,20 +96,12 @@ type pendingRun struct {
 
 // round looks how things stand and acts on it once; done is false if the claim was lost and must be looked at again.
 func (a *arrival) round(ctx context.Context) (sub Submission, done bool, err error) {
-	st, err := a.store.Lookup(ctx, a.lookup())
+	st, err := a.lookup(ctx, a.query())
 	if err != nil {
 		return sub, false, err
 	}
 	if st.Deleted {
 		return sub, false, deletedConversation()
-	}
-	if stale := a.stale(st); stale {
-		if err := a.resolve(ctx, a.key); err != nil {
-			return sub, false, err
-		}
-		if st, err = a.store.Lookup(ctx, a.lookup()); err != nil {
-			return sub, false, err
-		}
 	}
 	if a.pending != nil && st.Newest != nil && st.Newest.ID == a.reply && st.Newest.Status == StatusInFlight {
 		return a.won(st, *st.Newest), true, nil
@@ -126,7 +118,7 @@ func (a *arrival) round(ctx context.Context) (sub Submission, done bool, err err
 	return a.claim(ctx, st)
 }
 
-func (a *arrival) lookup() LookupQuery {
+func (a *arrival) query() LookupQuery {
 	q := LookupQuery{Key: a.key, Turn: a.Input.Turn, Parent: a.Input.Parent}
 	if a.Cursor != nil {
 		q.Cursor = a.Cursor.Reply
@@ -134,9 +126,22 @@ func (a *arrival) lookup() LookupQuery {
 	return q
 }
 
-// stale reports a reply in flight whose lease has run out: it is resolved before anything is said of it.
-func (a *arrival) stale(st Standing) bool {
-	return st.Running != nil && (st.Running.OwnerDead || st.Running.LeaseLeft < 0)
+// lookup reads how things stand. A reply in flight whose lease has run out is resolved first, so that nobody is told of
+// a reply that nobody makes.
+func (s *Service) lookup(ctx context.Context, q LookupQuery) (Standing, error) {
+	st, err := s.store.Lookup(ctx, q)
+	if err != nil || st.Running == nil || !st.Running.stale() {
+		return st, err
+	}
+	if err := s.resolve(ctx, q.Key); err != nil {
+		return Standing{}, err
+	}
+	return s.store.Lookup(ctx, q)
+}
+
+// stale reports a reply in flight whose owner is dead or out of its lease.
+func (r Reply) stale() bool {
+	return r.Status == StatusInFlight && (r.OwnerDead || r.LeaseLeft < 0)
 }
 
 // known answers a delivery of a stored turn, unless it is to make a new attempt.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -46,6 +47,7 @@ type world struct {
 	provider *scripted.Server
 	settings turns.Settings
 	limits   turns.Limits
+	dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: TCP
 }
 
 // onEachEngine plays a case on SQLite and on Postgres.
@@ -159,7 +161,7 @@ func (w *world) serveOn(store turns.Store) *worker {
 	t := w.t
 	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	router, err := llm.New(w.models(), llm.Options{Adapters: []llm.Adapter{anthropic.Adapter(), openai.Adapter()},
-		Limits: w.limits, Logger: logger})
+		Limits: w.limits, Logger: logger, Dial: w.dial})
 	require.NoError(t, err)
 	hub := live.New(live.Config{Store: store, Logger: logger, Tick: w.settings.Checkpoint, Heartbeat: 15 * time.Second, Patience: w.settings.Lease})
 	service, err := turns.New(turns.Config{Store: store, Generator: router, Logs: hub, Logger: logger,
