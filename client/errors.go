@@ -114,6 +114,7 @@ func adviceFor(c codes.Code) turnsv1.RetryAdvice {
 	switch c {
 	case codes.Unavailable, codes.Unknown, codes.Internal, codes.Aborted, codes.Canceled, codes.DeadlineExceeded:
 		return turnsv1.RetryAdvice_RETRY_ADVICE_SAME_ID_AFTER_WAIT
+	default:
+		return turnsv1.RetryAdvice_RETRY_ADVICE_DO_NOT_RETRY
 	}
-	return turnsv1.RetryAdvice_RETRY_ADVICE_DO_NOT_RETRY
 }

@@ -74,6 +74,7 @@ func (p *printer) event(ev *turnsv1.Event) {
 		switch kind.Delta.GetKind() {
 		case turnsv1.BlockKind_BLOCK_KIND_TEXT, turnsv1.BlockKind_BLOCK_KIND_REFUSAL:
 			p.write(kind.Delta.GetText())
+		default: // reasoning and tool calls are not for reading here
 		}
 	case *turnsv1.Event_Completed:
 		p.endLine()
@@ -92,6 +93,7 @@ func (p *printer) stop(r turnsv1.StopReason) {
 		p.say("the model's context window is used up")
 	case turnsv1.StopReason_STOP_REASON_TOOL_USE:
 		p.say("the model waits for the result of a tool, which chat can't give")
+	default:
 	}
 }
 
@@ -144,8 +146,9 @@ func reasonInWords(r turnsv1.AbandonReason) string {
 		return "the conversation was deleted"
 	case turnsv1.AbandonReason_ABANDON_REASON_HELD_RELEASED:
 		return "it was held, and an operator let it go"
+	default:
+		return "for a reason unknown here"
 	}
-	return "for a reason unknown here"
 }
 
 // adviceInWords says what to do; how is the way to send the same turn again.
@@ -157,8 +160,9 @@ func adviceInWords(a turnsv1.RetryAdvice, how string) string {
 		return "say it anew"
 	case turnsv1.RetryAdvice_RETRY_ADVICE_REGENERATE:
 		return "sending it again does nothing, a call of RegenerateReply makes another attempt"
+	default:
+		return "sending it again does not help"
 	}
-	return "sending it again does not help"
 }
 
 // explain says why a stream was refused or lost, and what to do; how is the way to send the same turn again.

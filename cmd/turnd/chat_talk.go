@@ -48,7 +48,13 @@ func (t *talk) once(ctx context.Context, text string) error {
 	case how == completed:
 		return nil
 	}
-	return errors.New(ending(s.Reply().End(), "run the same command again"))
+	words := ending(s.Reply().End(), "run the same command again")
+	// Where another attempt may cure it, the turn is put on record once more without being sent: so the same command is
+	// what makes the attempt, and not a second turn of the same words.
+	if err := s.Again(ctx); err != nil && !errors.Is(err, client.ErrNotAgain) {
+		t.say(err.Error())
+	}
+	return errors.New(words)
 }
 
 // unfinished is the turn in flight, if it says the same.
