@@ -45,6 +45,9 @@ func codeOf(err error) int {
 // isForeignKey reports whether a row names another that is not there. The references of turns are checked at commit.
 func isForeignKey(err error) bool { return codeOf(err) == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY }
 
+// isNoTransaction reports whether a ROLLBACK found nothing to roll back: the only thing it can fail with plainly.
+func isNoTransaction(err error) bool { return codeOf(err) == sqlite3.SQLITE_ERROR }
+
 // isEngineFailure reports whether the engine couldn't work, where the statement itself was in order. The low byte of an
 // extended code is its class.
 func isEngineFailure(err error) bool {

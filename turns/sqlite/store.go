@@ -32,9 +32,8 @@ type Config struct {
 // Store is a turns.Store on one file. It is safe for concurrent use.
 type Store struct {
 	lock   *os.File
-	write  *writer
-	read   *sql.DB
-	cache  statements
+	write  *pool
+	read   *pool
 	opened time.Time
 	closed atomic.Bool
 }
@@ -70,15 +69,12 @@ func open(ctx context.Context, cfg Config) (_ *Store, err error) {
 			return nil, err
 		}
 	}
-	if s.write, err = newWriter(ctx, dsn(path, cfg.Unsynced)); err != nil {
+	if s.write, err = newPool(ctx, dsn(path, cfg.Unsynced), 1); err != nil {
 		return nil, err
 	}
-	if s.read, err = sql.Open("sqlite", dsn(path, cfg.Unsynced)+"&_pragma=query_only(1)"); err != nil {
+	if s.read, err = newPool(ctx, dsn(path, cfg.Unsynced)+"&_pragma=query_only(1)", readers); err != nil {
 		return nil, err
 	}
-	s.read.SetMaxOpenConns(readers)
-	s.read.SetMaxIdleConns(readers)
-	s.cache.prepare = s.read.PrepareContext
 	return s, s.buryAll(ctx)
 }
 
@@ -101,7 +97,7 @@ func dsn(path string, unsynced bool) string {
 	}
 	settings := url.Values{"_pragma": {
 		"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(" + synchronous + ")", "foreign_keys(1)", "temp_store(MEMORY)",
-	}, "_txlock": {"deferred"}}
+	}}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: settings.Encode()}).String()
 }
 
@@ -112,8 +108,7 @@ func (s *Store) Close() error {
 	}
 	var errs []error
 	if s.read != nil {
-		s.cache.close()
-		errs = append(errs, s.read.Close())
+		errs = append(errs, s.read.close())
 	}
 	if s.write != nil {
 		errs = append(errs, s.write.close())

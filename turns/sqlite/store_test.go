@@ -75,3 +75,7 @@ func query(ctx context.Context, db *sql.DB, text string, args ...any) (all [][]a
 }
 
 func TestTheStoreKeepsTheContract(t *testing.T) { storetest.Run(t, open) }
+
+func TestTheStoreDoesWhatTheModelDoes(t *testing.T) { storetest.RunModel(t, open) }
+
+func TestTheInvariantsHoldUnderACrowd(t *testing.T) { storetest.RunConcurrent(t, open) }

@@ -2,97 +2,30 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"sync"
 	"time"
 )
 
-// statements keeps what was prepared, by text. The texts are the constants of this package, so it is bounded.
-type statements struct {
-	prepare func(ctx context.Context, text string) (*sql.Stmt, error)
-	mu      sync.Mutex
-	byText  map[string]*sql.Stmt
-}
-
-func (s *statements) get(ctx context.Context, text string) (*sql.Stmt, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if stmt := s.byText[text]; stmt != nil {
-		return stmt, nil
-	}
-	stmt, err := s.prepare(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	if s.byText == nil {
-		s.byText = make(map[string]*sql.Stmt)
-	}
-	s.byText[text] = stmt
-	return stmt, nil
-}
-
-func (s *statements) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, stmt := range s.byText {
-		_ = stmt.Close()
-	}
-	s.byText = nil
-}
-
-// writer owns the one connection that writes. Its turn is taken by a channel and not by SQLite's own waiting, which
-// backs off unfairly and would let some writers wait for seconds.
-type writer struct {
-	turn  chan struct{}
-	db    *sql.DB
-	conn  *sql.Conn
-	cache statements
-}
-
-func newWriter(ctx context.Context, dsn string) (*writer, error) {
-	db, err := sql.Open("sqlite", dsn)
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(1)
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return &writer{turn: make(chan struct{}, 1), db: db, conn: conn, cache: statements{prepare: conn.PrepareContext}}, nil
-}
-
-func (w *writer) close() error {
-	w.turn <- struct{}{}
-	defer func() { <-w.turn }()
-	w.cache.close()
-	return errors.Join(w.conn.Close(), w.db.Close())
-}
-
 // tx is a transaction. Its time is the one time of all that it writes.
 type tx struct {
-	ctx  context.Context
-	now  int64
-	stmt func(ctx context.Context, text string) (*sql.Stmt, error)
+	ctx     context.Context
+	session *session
+	now     int64
 }
 
-// writeTx runs act in an immediate transaction once this caller's turn has come.
+// writeTx runs act in an immediate transaction once this caller's turn has come. From there on the context is not asked
+// any more.
 func (s *Store) writeTx(ctx context.Context, doing string, act func(*tx) error) error {
-	if err := ctx.Err(); err != nil {
+	session, err := s.write.take(ctx)
+	if err != nil {
 		return s.mapError(ctx, doing, err)
 	}
-	select {
-	case s.write.turn <- struct{}{}:
-		defer func() { <-s.write.turn }()
-	case <-ctx.Done():
-		return s.mapError(ctx, doing, ctx.Err())
-	}
-	t := &tx{ctx: context.WithoutCancel(ctx), stmt: s.write.cache.get}
-	return s.mapError(t.ctx, doing, t.run(act))
+	defer s.write.give(session)
+	t := &tx{ctx: context.WithoutCancel(ctx), session: session}
+	return s.mapError(t.ctx, doing, t.commit(act))
 }
 
-func (t *tx) run(act func(*tx) error) error {
+func (t *tx) commit(act func(*tx) error) error {
 	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
@@ -109,37 +42,42 @@ func (t *tx) run(act func(*tx) error) error {
 	return nil
 }
 
-func (t *tx) rollback() error {
-	_, err := t.exec("ROLLBACK")
-	return err
-}
-
 // readTx runs act on one snapshot of the last commit.
 func (s *Store) readTx(ctx context.Context, doing string, act func(*tx) error) error {
-	if s.closed.Load() {
-		return s.mapError(ctx, doing, errClosed)
-	}
-	dbtx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	session, err := s.read.take(ctx)
 	if err != nil {
 		return s.mapError(ctx, doing, err)
 	}
-	t := &tx{ctx: ctx, now: time.Now().UnixMicro(), stmt: func(ctx context.Context, text string) (*sql.Stmt, error) {
-		stmt, err := s.cache.get(ctx, text)
-		if err != nil {
-			return nil, err
-		}
-		return dbtx.StmtContext(ctx, stmt), nil
-	}}
-	err = act(t)
-	if rollbackErr := dbtx.Rollback(); err == nil && !errors.Is(rollbackErr, sql.ErrTxDone) {
-		err = rollbackErr
+	defer s.read.give(session)
+	t := &tx{ctx: ctx, session: session}
+	return s.mapError(ctx, doing, t.snapshot(act))
+}
+
+func (t *tx) snapshot(act func(*tx) error) error {
+	if _, err := t.exec("BEGIN"); err != nil {
+		return errors.Join(err, t.rollback())
 	}
-	return s.mapError(ctx, doing, err)
+	t.now = time.Now().UnixMicro()
+	return errors.Join(act(t), t.rollback())
+}
+
+// rollback ends the transaction whatever became of the caller's context, for the next one needs the session. A
+// transaction that the engine has ended by itself is no error.
+func (t *tx) rollback() error {
+	ctx := context.WithoutCancel(t.ctx)
+	stmt, err := t.session.prepared(ctx, "ROLLBACK")
+	if err != nil {
+		return err
+	}
+	if _, err := stmt.ExecContext(ctx); err != nil && !isNoTransaction(err) {
+		return err
+	}
+	return nil
 }
 
 // exec runs a statement and says how many rows it changed.
 func (t *tx) exec(text string, args ...any) (int64, error) {
-	stmt, err := t.stmt(t.ctx, text)
+	stmt, err := t.session.prepared(t.ctx, text)
 	if err != nil {
 		return 0, err
 	}
@@ -158,7 +96,7 @@ func (t *tx) won(text string, args ...any) (bool, error) {
 
 // query runs a statement and scans each row; scan gets the rows' own Scan.
 func (t *tx) query(scan func(scan func(dest ...any) error) error, text string, args ...any) error {
-	stmt, err := t.stmt(t.ctx, text)
+	stmt, err := t.session.prepared(t.ctx, text)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func logPieces() []turns.Piece {
 }
 
 // sameLog asserts that pieces make the same log, however it is cut.
-func sameLog(t *testing.T, want, got []turns.Piece) {
+func sameLog(t reporter, want, got []turns.Piece) {
 	t.Helper()
 	wanted, err := turns.LogOf(want)
 	require.NoError(t, err)

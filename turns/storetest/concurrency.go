@@ -18,6 +18,7 @@ func concurrency() []promise {
 		{"of an ending and a sweep at once, one is won", anEndingOrASweep},
 		{"of a checkpoint and a sweep at once, no text is lost or left behind", aCheckpointOrASweep},
 		{"of a burial and a renewal at once, the worker lives or can't renew", aBurialOrARenewal},
+		{"many reads at once all end", manyReads},
 		{"batches over the same conversations in opposite orders all end", oppositeBatches},
 	}
 }
@@ -134,6 +135,29 @@ func aBurialOrARenewal(t *testing.T, w *world) {
 			require.NoError(t, renewed)
 		}
 	}
+}
+
+// Far more than any pool has connections, on a store that has not run these statements yet.
+func manyReads(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	var failed atomic.Int64
+	atOnce(64, func(i int) {
+		var err error
+		switch i % 4 {
+		case 0:
+			_, err = w.Store.Lookup(w.ctx, turns.LookupQuery{Key: c.key, Turn: claim.Turn})
+		case 1:
+			_, err = w.Store.ReadReply(w.ctx, c.key, claim.Reply.ID)
+		case 2:
+			_, err = w.Store.ReadPath(w.ctx, c.key, claim.Reply.ID.Row(), 10)
+		case 3:
+			_, err = w.Store.StaleReplies(w.ctx, turns.StaleQuery{Limit: 10})
+		}
+		if err != nil {
+			failed.Add(1)
+		}
+	})
+	require.Zero(t, failed.Load())
 }
 
 func oppositeBatches(t *testing.T, w *world) {

@@ -13,10 +13,17 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
+// reporter is what the helpers need of a test: rapid's runs are tests too, and shrink only what fails by their own.
+type reporter interface {
+	require.TestingT
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // world is a store with one living worker, and short words for what tests do with it.
 type world struct {
 	Engine
-	t      *testing.T
+	t      reporter
 	ctx    context.Context
 	worker turns.WorkerID
 }
@@ -27,10 +34,13 @@ func newWorld(t *testing.T, open Opener) *world {
 	return w
 }
 
+// hour is a lease that outlives any test.
+const hour = time.Hour
+
 // register adds a worker whose lease outlives the test.
 func (w *world) register() turns.WorkerID {
 	id := turns.WorkerID{UUID: uuid.New()}
-	require.NoError(w.t, w.Store.RegisterWorker(w.ctx, turns.Worker{ID: id, Name: "w"}, time.Hour))
+	require.NoError(w.t, w.Store.RegisterWorker(w.ctx, turns.Worker{ID: id, Name: "w"}, hour))
 	return id
 }
 
@@ -307,7 +317,7 @@ func (w *world) hold(id turns.ReplyID) {
 }
 
 // equal compares values of the domain.
-func equal(t *testing.T, want, got any, opts ...cmp.Option) {
+func equal(t reporter, want, got any, opts ...cmp.Option) {
 	t.Helper()
 	require.Empty(t, cmp.Diff(want, got, opts...))
 }

@@ -1,0 +1,245 @@
+package storetest
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnd/turnd/turns"
+)
+
+const (
+	crowdSize  = 8
+	crowdSteps = 60
+)
+
+// RunConcurrent lets goroutines, each a worker, do random things to few conversations at once, while some of them lose
+// their lease. Then it ends what is left and checks in the rows what must hold, and that the wins which were answered are
+// the rows that are stored.
+func RunConcurrent(t *testing.T, open Opener) {
+	w := newWorld(t, open)
+	c := &crowd{world: w}
+	for range 3 {
+		c.convs = append(c.convs, newConversation())
+	}
+	members := make([]*member, crowdSize)
+	for i := range members {
+		members[i] = &member{crowd: c, me: w.register(), rand: rand.New(rand.NewPCG(uint64(i), 1))}
+	}
+	atOnce(crowdSize, func(i int) {
+		for range crowdSteps {
+			members[i].step()
+		}
+	})
+	require.Empty(t, c.failure.Load())
+	c.midway()
+	c.resolveAll()
+	c.settled()
+}
+
+// crowd counts what its members were told.
+type crowd struct {
+	*world
+	convs                               []conversation
+	claimed, permitted, ended, appended atomic.Int64
+	failure                             atomic.Value
+}
+
+// member is one worker. It remembers what it claimed, and goes on writing it after it lost it.
+type member struct {
+	*crowd
+	me     turns.WorkerID
+	rand   *rand.Rand
+	claims []*held
+}
+
+// held is a claim as its worker sees it.
+type held struct {
+	claim  turns.Claim
+	length uint32
+	calls  int
+}
+
+// fail keeps the first error; a test must not be ended from a goroutine of its own making.
+func (c *crowd) fail(err error) bool {
+	if err != nil {
+		c.failure.CompareAndSwap(nil, err.Error())
+	}
+	return err != nil
+}
+
+func (m *member) step() {
+	switch n := m.rand.IntN(20); {
+	case n < 6 || len(m.claims) == 0:
+		m.claimSome()
+	case n < 11:
+		m.write(m.pick())
+	case n < 13:
+		m.ask(m.pick())
+	case n < 16:
+		m.finish(m.pick())
+	case n < 18:
+		m.sweepSome()
+	default:
+		m.die()
+	}
+}
+
+func (m *member) pick() *held { return m.claims[m.rand.IntN(len(m.claims))] }
+
+func (m *member) claimSome() {
+	conv := m.convs[m.rand.IntN(len(m.convs))]
+	st, err := m.Store.Lookup(m.ctx, turns.LookupQuery{Key: conv.key})
+	if m.fail(err) {
+		return
+	}
+	if st.LastTurn != (turns.TurnID{}) && m.rand.IntN(3) == 0 {
+		if st, err = m.Store.Lookup(m.ctx, turns.LookupQuery{Key: conv.key, Turn: st.LastTurn}); m.fail(err) {
+			return
+		}
+	}
+	claim := m.first(conv)
+	claim.ExpectVersion, claim.NextSeq, claim.Reply.Owner = st.Version, max(1, st.NextSeq), m.me
+	if claim.NewTurn.Parent = st.Leaf; st.Turn != nil {
+		claim.NewTurn, claim.Turn, claim.Reply.Attempt = nil, st.Turn.ID, st.Newest.Attempt+1
+	}
+	for range 1 + m.rand.IntN(2) { // some are sent twice
+		results, err := m.Store.Claim(m.ctx, []turns.Claim{claim})
+		if m.fail(err) {
+			return
+		}
+		if results[0].Won {
+			m.claimed.Add(1)
+			m.claims = append(m.claims, &held{claim: claim, calls: 1})
+		}
+	}
+}
+
+func (m *member) write(h *held) {
+	p := more("text")
+	p.Starts = h.length == 0
+	cp := turns.Checkpoint{Fence: fenceOf(h.claim), From: h.length, To: h.length + p.Len(), Pieces: []turns.Piece{p}}
+	results, err := m.Store.Checkpoint(m.ctx, []turns.Checkpoint{cp})
+	if m.fail(err) || !results[0].Held {
+		return
+	}
+	h.length = cp.To
+	m.appended.Add(1)
+}
+
+func (m *member) ask(h *held) {
+	results, err := m.Store.PermitCalls(m.ctx, []turns.CallPermit{permitFor(h.claim, h.calls+1)})
+	if m.fail(err) || !results[0].Granted {
+		return
+	}
+	h.calls++
+	m.permitted.Add(1)
+}
+
+func (m *member) finish(h *held) {
+	e := completing(h.claim, h.length, whole("done"))
+	if m.rand.IntN(2) == 0 {
+		e = abandoning(h.claim, h.length, turns.ReasonShutdown)
+	}
+	results, err := m.Store.End(m.ctx, []turns.Ending{e})
+	if !m.fail(err) && results[0].Won {
+		m.ended.Add(1)
+	}
+}
+
+// sweepSome buries and sweeps as every worker does, beside all others who do the same.
+func (m *member) sweepSome() {
+	if _, err := m.Store.BuryWorkers(m.ctx); m.fail(err) {
+		return
+	}
+	stale, err := m.Store.StaleReplies(m.ctx, turns.StaleQuery{Limit: 10})
+	if m.fail(err) {
+		return
+	}
+	for _, s := range stale {
+		m.sweepOne(s)
+	}
+}
+
+func (c *crowd) sweepOne(s turns.StaleReply) {
+	sw := turns.Sweeping{
+		Fence: turns.Fence{Key: s.Key, Reply: s.Reply.ID, Epoch: s.Reply.Epoch, Owner: s.Reply.Owner}, Verb: turns.VerbSweep,
+		Status: turns.StatusAbandoned, Reason: turns.ReasonLeaseExpired, Content: s.Reply.Content, Length: s.Reply.Length,
+	}
+	for _, call := range s.OpenCalls {
+		sw.Calls = append(sw.Calls, *closing(s.Key, call.ID, turns.ClassAmbiguous))
+	}
+	won, err := c.Store.Sweep(c.ctx, sw)
+	if !c.fail(err) && won {
+		c.ended.Add(1)
+	}
+}
+
+// die lets the lease run out. The old claims are kept, and written on, under the old name; new ones get a new one.
+func (m *member) die() {
+	if m.fail(m.Exec(m.ctx, m.sql("UPDATE workers SET lease_until = start_time WHERE worker_id = %s", m.me.UUID))) {
+		return
+	}
+	id := newReplyID()
+	m.me = turns.WorkerID(id)
+	m.fail(m.Store.RegisterWorker(m.ctx, turns.Worker{ID: m.me}, hour))
+}
+
+// midway checks what holds at any moment.
+func (c *crowd) midway() {
+	for promise, query := range map[string]string{
+		"one live reply a turn": `SELECT count(*) FROM (SELECT 1 FROM turns WHERE role = 'assistant' AND status <> 'abandoned'
+			GROUP BY conversation_key, responds_to HAVING count(*) > 1) AS twice`,
+		"one running reply a conversation": `SELECT count(*) FROM (SELECT 1 FROM turns WHERE status = 'in_flight'
+			GROUP BY conversation_key HAVING count(*) > 1) AS twice`,
+		"chunks only of replies in flight": `SELECT count(*) FROM reply_chunks k WHERE NOT EXISTS (SELECT 1 FROM turns r
+			WHERE r.conversation_key = k.conversation_key AND r.id = k.reply_id AND r.status = 'in_flight')`,
+		"chunks join up to the log's length": `SELECT count(*) FROM turns r WHERE r.status = 'in_flight' AND r.log_len <> (
+			SELECT COALESCE(sum(end_offset - start_offset), 0) FROM reply_chunks k
+			WHERE k.conversation_key = r.conversation_key AND k.reply_id = r.id)`,
+		"each chunk begins where another ends": `SELECT count(*) FROM reply_chunks k WHERE k.start_offset > 0 AND NOT EXISTS (
+			SELECT 1 FROM reply_chunks b WHERE b.conversation_key = k.conversation_key AND b.reply_id = k.reply_id
+				AND b.end_offset = k.start_offset)`,
+		"an ended reply has no open call": `SELECT count(*) FROM provider_calls p JOIN turns r
+			ON r.conversation_key = p.conversation_key AND r.id = p.reply_id WHERE p.end_time IS NULL AND r.status <> 'in_flight'`,
+		"a user turn has a reply": `SELECT count(*) FROM turns u WHERE u.role = 'user' AND NOT EXISTS (SELECT 1 FROM turns r
+			WHERE r.conversation_key = u.conversation_key AND r.responds_to = u.id)`,
+		"seq is dense": `SELECT count(*) FROM (SELECT 1 FROM turns GROUP BY conversation_key
+			HAVING max(seq) <> count(*) OR min(seq) <> 1) AS gaps`,
+		"the version counts the claims": `SELECT count(*) FROM conversations c WHERE c.version <> (SELECT count(*) FROM turns r
+			WHERE r.conversation_key = c.conversation_key AND r.role = 'assistant')`,
+		"the next place is after the last": `SELECT count(*) FROM conversations c WHERE c.next_seq <> 1 + (
+			SELECT max(seq) FROM turns r WHERE r.conversation_key = c.conversation_key)`,
+	} {
+		require.Zero(c.t, c.count(query), promise)
+	}
+	require.EqualValues(c.t, c.claimed.Load(), c.count("SELECT count(*) FROM turns WHERE role = 'assistant'"))
+	require.EqualValues(c.t, c.claimed.Load()+c.permitted.Load(), c.count("SELECT count(*) FROM provider_calls"))
+	require.EqualValues(c.t, c.ended.Load(), c.count("SELECT count(*) FROM turns WHERE role = 'assistant' AND status <> 'in_flight'"))
+	require.Positive(c.t, c.claimed.Load())
+	require.Positive(c.t, c.appended.Load())
+	require.Positive(c.t, c.ended.Load())
+}
+
+// resolveAll lets every worker die and sweeps what they leave.
+func (c *crowd) resolveAll() {
+	c.exec("UPDATE workers SET lease_until = start_time")
+	_, err := c.Store.BuryWorkers(c.ctx)
+	require.NoError(c.t, err)
+	for _, s := range c.stale(turns.StaleQuery{}) {
+		c.sweepOne(s)
+	}
+	require.Empty(c.t, c.failure.Load())
+}
+
+// settled checks what holds once everybody is dead and swept.
+func (c *crowd) settled() {
+	require.Zero(c.t, c.count("SELECT count(*) FROM turns WHERE status = 'in_flight'"), "no claim outlives its worker's sweep")
+	require.Zero(c.t, c.count("SELECT count(*) FROM reply_chunks"))
+	require.Zero(c.t, c.count("SELECT count(*) FROM provider_calls WHERE end_time IS NULL"))
+	c.midway()
+	require.NoError(c.t, c.Store.ForgetWorkers(c.ctx, 0))
+	require.Zero(c.t, c.count("SELECT count(*) FROM workers"))
+}

@@ -1,0 +1,255 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// Faults is a Store that does what another one does, except for the calls it was told to spoil. A method is named as in
+// turns.Store; another name is a mistake in the test and panics. What is planned for a method applies to its next calls,
+// one plan a call, in the order in which it was planned. It is safe for concurrent use.
+type Faults struct {
+	store turns.Store
+
+	mu    sync.Mutex
+	plans map[string][]plan
+	calls map[string]int
+	down  error
+}
+
+// plan is what happens to one call.
+type plan struct {
+	fail error
+	lose bool
+	gate *gate
+}
+
+// gate holds one call up.
+type gate struct{ arrived, open chan struct{} }
+
+var _ turns.Store = (*Faults)(nil)
+
+// NewFaults decorates a store.
+func NewFaults(store turns.Store) *Faults {
+	return &Faults{store: store, plans: map[string][]plan{}, calls: map[string]int{}}
+}
+
+// FailNext makes the next call of a method fail with err, and nothing is done.
+func (f *Faults) FailNext(method string, err error) { f.plan(method, plan{fail: err}) }
+
+// LoseAnswer makes the next call of a method do its work and then fail as a commit without an answer does: with
+// turns.ErrUnknownOutcome. A call that fails by itself fails with its own error.
+func (f *Faults) LoseAnswer(method string) { f.plan(method, plan{lose: true}) }
+
+// Gate holds up the next call of a method before it does anything. The channel closes when the call has come; open lets
+// it go on, and may be called again. A call whose context ends first fails with the context's error.
+func (f *Faults) Gate(method string) (arrived <-chan struct{}, open func()) {
+	g := &gate{make(chan struct{}), make(chan struct{})}
+	f.plan(method, plan{gate: g})
+	return g.arrived, sync.OnceFunc(func() { close(g.open) })
+}
+
+// Down makes every call fail with err, as when the database is away, until Down(nil). Plans are kept for later.
+func (f *Faults) Down(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down = err
+}
+
+// Calls is how many calls of a method have come, the spoiled ones too.
+func (f *Faults) Calls(method string) int {
+	mustBeMethod(method)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[method]
+}
+
+func (f *Faults) plan(method string, p plan) {
+	mustBeMethod(method)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.plans[method] = append(f.plans[method], p)
+}
+
+func mustBeMethod(name string) {
+	if _, ok := reflect.TypeFor[turns.Store]().MethodByName(name); !ok {
+		panic(fmt.Sprintf("storetest: turns.Store has no method %q", name))
+	}
+}
+
+// next counts a call and takes its plan.
+func (f *Faults) next(method string) plan {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls[method]++
+	if f.down != nil {
+		return plan{fail: f.down}
+	}
+	plans := f.plans[method]
+	if len(plans) == 0 {
+		return plan{}
+	}
+	f.plans[method] = plans[1:]
+	return plans[0]
+}
+
+// spoil runs a call by its plan.
+func spoil[T any](ctx context.Context, f *Faults, method string, call func() (T, error)) (T, error) {
+	var none T
+	p := f.next(method)
+	if p.gate != nil {
+		close(p.gate.arrived)
+		select {
+		case <-p.gate.open:
+		case <-ctx.Done():
+			return none, ctx.Err()
+		}
+	}
+	if p.fail != nil {
+		return none, p.fail
+	}
+	result, err := call()
+	if p.lose && err == nil {
+		return none, fmt.Errorf("%w: %w", turns.ErrUnknownOutcome, turns.Unavailable(errors.New("the answer was lost")))
+	}
+	return result, err
+}
+
+// spoilErr is spoil for a method that gives nothing but an error.
+func spoilErr(ctx context.Context, f *Faults, method string, call func() error) error {
+	_, err := spoil(ctx, f, method, func() (struct{}, error) { return struct{}{}, call() })
+	return err
+}
+
+// RegisterWorker implements turns.Store.
+func (f *Faults) RegisterWorker(ctx context.Context, w turns.Worker, ttl time.Duration) error {
+	return spoilErr(ctx, f, "RegisterWorker", func() error { return f.store.RegisterWorker(ctx, w, ttl) })
+}
+
+// RenewLease implements turns.Store.
+func (f *Faults) RenewLease(ctx context.Context, id turns.WorkerID, ttl time.Duration) error {
+	return spoilErr(ctx, f, "RenewLease", func() error { return f.store.RenewLease(ctx, id, ttl) })
+}
+
+// RetireWorker implements turns.Store.
+func (f *Faults) RetireWorker(ctx context.Context, id turns.WorkerID) error {
+	return spoilErr(ctx, f, "RetireWorker", func() error { return f.store.RetireWorker(ctx, id) })
+}
+
+// BuryWorkers implements turns.Store.
+func (f *Faults) BuryWorkers(ctx context.Context) ([]turns.WorkerID, error) {
+	return spoil(ctx, f, "BuryWorkers", func() ([]turns.WorkerID, error) { return f.store.BuryWorkers(ctx) })
+}
+
+// ForgetWorkers implements turns.Store.
+func (f *Faults) ForgetWorkers(ctx context.Context, age time.Duration) error {
+	return spoilErr(ctx, f, "ForgetWorkers", func() error { return f.store.ForgetWorkers(ctx, age) })
+}
+
+// ServerUptime implements turns.Store.
+func (f *Faults) ServerUptime(ctx context.Context) (time.Duration, error) {
+	return spoil(ctx, f, "ServerUptime", func() (time.Duration, error) { return f.store.ServerUptime(ctx) })
+}
+
+// Lookup implements turns.Store.
+func (f *Faults) Lookup(ctx context.Context, q turns.LookupQuery) (turns.Standing, error) {
+	return spoil(ctx, f, "Lookup", func() (turns.Standing, error) { return f.store.Lookup(ctx, q) })
+}
+
+// ReadPath implements turns.Store.
+func (f *Faults) ReadPath(ctx context.Context, key turns.ConversationKey, from turns.RowID, limit int) ([]turns.PathRow, error) {
+	return spoil(ctx, f, "ReadPath", func() ([]turns.PathRow, error) { return f.store.ReadPath(ctx, key, from, limit) })
+}
+
+// Claim implements turns.Store.
+func (f *Faults) Claim(ctx context.Context, c []turns.Claim) ([]turns.ClaimResult, error) {
+	return spoil(ctx, f, "Claim", func() ([]turns.ClaimResult, error) { return f.store.Claim(ctx, c) })
+}
+
+// PermitCalls implements turns.Store.
+func (f *Faults) PermitCalls(ctx context.Context, p []turns.CallPermit) ([]turns.PermitResult, error) {
+	return spoil(ctx, f, "PermitCalls", func() ([]turns.PermitResult, error) { return f.store.PermitCalls(ctx, p) })
+}
+
+// CloseCalls implements turns.Store.
+func (f *Faults) CloseCalls(ctx context.Context, o []turns.CallOutcome) error {
+	return spoilErr(ctx, f, "CloseCalls", func() error { return f.store.CloseCalls(ctx, o) })
+}
+
+// Checkpoint implements turns.Store.
+func (f *Faults) Checkpoint(ctx context.Context, c []turns.Checkpoint) ([]turns.CheckpointResult, error) {
+	return spoil(ctx, f, "Checkpoint", func() ([]turns.CheckpointResult, error) { return f.store.Checkpoint(ctx, c) })
+}
+
+// End implements turns.Store.
+func (f *Faults) End(ctx context.Context, e []turns.Ending) ([]turns.EndResult, error) {
+	return spoil(ctx, f, "End", func() ([]turns.EndResult, error) { return f.store.End(ctx, e) })
+}
+
+// StaleReplies implements turns.Store.
+func (f *Faults) StaleReplies(ctx context.Context, q turns.StaleQuery) ([]turns.StaleReply, error) {
+	return spoil(ctx, f, "StaleReplies", func() ([]turns.StaleReply, error) { return f.store.StaleReplies(ctx, q) })
+}
+
+// Sweep implements turns.Store.
+func (f *Faults) Sweep(ctx context.Context, s turns.Sweeping) (bool, error) {
+	return spoil(ctx, f, "Sweep", func() (bool, error) { return f.store.Sweep(ctx, s) })
+}
+
+// ReadReply implements turns.Store.
+func (f *Faults) ReadReply(ctx context.Context, key turns.ConversationKey, id turns.ReplyID) (turns.Reply, error) {
+	return spoil(ctx, f, "ReadReply", func() (turns.Reply, error) { return f.store.ReadReply(ctx, key, id) })
+}
+
+// ReadLogs implements turns.Store.
+func (f *Faults) ReadLogs(ctx context.Context, p []turns.LogPosition) ([]turns.LogView, error) {
+	return spoil(ctx, f, "ReadLogs", func() ([]turns.LogView, error) { return f.store.ReadLogs(ctx, p) })
+}
+
+// FindTurn implements turns.Store.
+func (f *Faults) FindTurn(ctx context.Context, key turns.ConversationKey, id turns.RowID) (turns.UserTurn, error) {
+	return spoil(ctx, f, "FindTurn", func() (turns.UserTurn, error) { return f.store.FindTurn(ctx, key, id) })
+}
+
+// RepliesTo implements turns.Store.
+func (f *Faults) RepliesTo(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, limit int) ([]turns.Reply, error) {
+	return spoil(ctx, f, "RepliesTo", func() ([]turns.Reply, error) { return f.store.RepliesTo(ctx, key, turn, limit) })
+}
+
+// Entries implements turns.Store.
+func (f *Faults) Entries(ctx context.Context, key turns.ConversationKey, ids []turns.TurnID) (map[turns.TurnID]turns.Entry, error) {
+	return spoil(ctx, f, "Entries", func() (map[turns.TurnID]turns.Entry, error) { return f.store.Entries(ctx, key, ids) })
+}
+
+// CreateConversation implements turns.Store.
+func (f *Faults) CreateConversation(ctx context.Context, c turns.Conversation) (stored turns.Conversation, created bool, err error) {
+	created, err = spoil(ctx, f, "CreateConversation", func() (bool, error) {
+		stored, created, err = f.store.CreateConversation(ctx, c)
+		return created, err
+	})
+	if err != nil {
+		stored = turns.Conversation{}
+	}
+	return stored, created, err
+}
+
+// ReadConversation implements turns.Store.
+func (f *Faults) ReadConversation(ctx context.Context, key turns.ConversationKey) (turns.Conversation, error) {
+	return spoil(ctx, f, "ReadConversation", func() (turns.Conversation, error) { return f.store.ReadConversation(ctx, key) })
+}
+
+// ListConversations implements turns.Store.
+func (f *Faults) ListConversations(ctx context.Context, q turns.ConversationQuery) ([]turns.Conversation, error) {
+	return spoil(ctx, f, "ListConversations", func() ([]turns.Conversation, error) { return f.store.ListConversations(ctx, q) })
+}
+
+// UpdateConversation implements turns.Store.
+func (f *Faults) UpdateConversation(ctx context.Context, c turns.Conversation, version int64) (bool, error) {
+	return spoil(ctx, f, "UpdateConversation", func() (bool, error) { return f.store.UpdateConversation(ctx, c, version) })
+}
