@@ -119,17 +119,17 @@ func TestNoPasswordIsLogged(t *testing.T) {
 
 func TestADatabaseURLIsReadWithoutRepeatingIt(t *testing.T) {
 	for url, want := range map[string]place{
-		"postgres://u:p@h/d":      {engine: enginePostgres, url: "postgres://u:p@h/d", direct: "postgres://u:p@h/d"},
-		"postgresql://h/d":        {engine: enginePostgres, url: "postgresql://h/d", direct: "postgresql://h/d"},
-		"sqlite:///var/lib/t.db":  {engine: engineSQLite, file: "/var/lib/t.db"},
-		"sqlite:///a/../b%20c.db": {engine: engineSQLite, file: "/b c.db"},
+		"postgres://u:p@h/d":         {engine: enginePostgres, url: "postgres://u:p@h/d", direct: "postgres://u:p@h/d"},
+		"postgresql://h/d":           {engine: enginePostgres, url: "postgresql://h/d", direct: "postgresql://h/d"},
+		"sqlite:///var/lib/t.db":     {engine: engineSQLite, file: "/var/lib/t.db"},
+		"sqlite:///a/../b%20c%23.db": {engine: engineSQLite, file: "/b c#.db"},
 	} {
 		at, err := Database{DatabaseURL: url}.place()
 		require.NoError(t, err)
 		require.Equal(t, want, at)
 	}
 	for _, url := range []string{
-		"postgres://u:hid%zz@h/d", "mysql://u:hidden@h/d", "sqlite://hidden.db", "sqlite:hidden.db", "sqlite:///hidden.db?mode=ro", "hidden",
+		"postgres://u:hid%zz@h/d", "mysql://u:hidden@h/d", "sqlite://hidden.db", "sqlite:hidden.db", "sqlite:///hidden.db?mode=ro", "sqlite:///a#hidden.db", "hidden",
 	} {
 		_, err := Database{DatabaseURL: url}.place()
 		require.ErrorContains(t, err, "--database-url: ")

@@ -64,5 +64,5 @@ func addressFlag(listen string) string {
 	if listen == defaultAddress {
 		return ""
 	}
-	return " --addr " + listen
+	return " --server " + listen
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"database/sql"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -16,21 +17,21 @@ import (
 var emptyDatabases = map[string]func(*testing.T) string{
 	enginePostgres: func(t *testing.T) string { return pgtest.Database(t) },
 	engineSQLite: func(t *testing.T) string {
-		return "sqlite://" + filepath.Join(t.TempDir(), "made", "turnd.db")
+		return (&url.URL{Scheme: "sqlite", Path: filepath.Join(t.TempDir(), "made", "turnd.db")}).String()
 	},
 }
 
 // onEachEngine runs a test on an empty database of each engine.
-func onEachEngine(t *testing.T, test func(t *testing.T, url string)) {
+func onEachEngine(t *testing.T, test func(t *testing.T, database string)) {
 	for engine, empty := range emptyDatabases {
 		t.Run(engine, func(t *testing.T) { test(t, empty(t)) })
 	}
 }
 
 // execute runs a statement on a database that nobody else has open.
-func execute(t *testing.T, url, statement string) {
+func execute(t *testing.T, database, statement string) {
 	t.Helper()
-	at, err := Database{DatabaseURL: url}.place()
+	at, err := Database{DatabaseURL: database}.place()
 	require.NoError(t, err)
 	driver, dsn := "pgx", at.url
 	if at.engine == engineSQLite {
@@ -44,16 +45,16 @@ func execute(t *testing.T, url, statement string) {
 }
 
 func TestMigrateUpMakesADatabaseThatCanBeServedAndSaysWhatItDid(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, url string) {
+	onEachEngine(t, func(t *testing.T, database string) {
 		latest := latestName(t)
-		require.Contains(t, fails(t, 1, nil, "serve", "--demo", "--listen", ":0", "--database-url", url, "--migrate", "off"), "turnd migrate up")
-		out := prints(t, "migrate", "up", "--database-url", url)
+		require.Contains(t, fails(t, 1, nil, "serve", "--demo", "--listen", ":0", "--database-url", database, "--migrate", "off"), "turnd migrate up")
+		out := prints(t, "migrate", "up", "--database-url", database)
 		require.Regexp(t, `VERSION +NAME +APPLIED\n`, out)
 		require.Regexp(t, regexp.QuoteMeta(latest)+` +\d{4}-\d\d-\d\dT[\d:]+Z\n`, out)
 		require.Regexp(t, `applied [1-9]\d*\n`, out)
-		require.Contains(t, prints(t, "migrate", "up", "--database-url", url), "applied 0\n")
-		require.Equal(t, prints(t, "migrate", "status", "--database-url", url)+"applied 0\n", prints(t, "migrate", "up", "--database-url", url))
-		serve(t, url, "--migrate", "off")
+		require.Contains(t, prints(t, "migrate", "up", "--database-url", database), "applied 0\n")
+		require.Equal(t, prints(t, "migrate", "status", "--database-url", database)+"applied 0\n", prints(t, "migrate", "up", "--database-url", database))
+		serve(t, database, "--migrate", "off")
 	})
 }
 
@@ -70,18 +71,20 @@ func latestName(t *testing.T) string {
 }
 
 func TestPostgresIsMigratedAtStartOnlyWhenAskedTo(t *testing.T) {
-	url := pgtest.Database(t)
-	require.Contains(t, fails(t, 1, nil, "serve", "--demo", "--listen", ":0", "--database-url", url), "run `turnd migrate up`")
-	serve(t, url, "--migrate", "on")
+	database := pgtest.Database(t)
+	require.Contains(t, fails(t, 1, nil, "serve", "--demo", "--listen", ":0", "--database-url", database), "run `turnd migrate up`")
+	serve(t, database, "--migrate", "on")
 }
 
 func TestADatabaseWithoutAnIndexThatDecidesClaimsIsNotServed(t *testing.T) {
 	for _, index := range []string{"one_live_reply_per_user_turn", "one_running_reply_per_conversation"} {
-		onEachEngine(t, func(t *testing.T, url string) {
-			prints(t, "migrate", "up", "--database-url", url)
-			execute(t, url, "DROP INDEX "+index)
-			text := fails(t, 1, nil, "serve", "--demo", "--listen", ":0", "--database-url", url, "--migrate", "on")
-			require.Contains(t, text, "refusing to serve: the unique index "+index+" is missing")
+		t.Run(index, func(t *testing.T) {
+			onEachEngine(t, func(t *testing.T, database string) {
+				prints(t, "migrate", "up", "--database-url", database)
+				execute(t, database, "DROP INDEX "+index)
+				text := fails(t, 1, nil, "serve", "--demo", "--listen", ":0", "--database-url", database, "--migrate", "on")
+				require.Contains(t, text, "refusing to serve: the unique index "+index+" is missing")
+			})
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Engines of the store.
@@ -52,8 +53,10 @@ func (d Database) place() (place, error) {
 		}
 		return place{engine: enginePostgres, url: d.DatabaseURL, direct: direct}, d.checkDirect(enginePostgres)
 	case "sqlite":
-		if u.Host != "" || !filepath.IsAbs(u.Path) || u.RawQuery != "" {
-			return place{}, errors.New("--database-url: a SQLite file is named by its absolute path after three slashes, sqlite:///var/lib/turnd/turnd.db")
+		// What follows a ? or # would be cut off, and another file be served.
+		if u.Host != "" || !filepath.IsAbs(u.Path) || strings.ContainsAny(d.DatabaseURL, "?#") {
+			return place{}, errors.New("--database-url: a SQLite file is named by its absolute path after two slashes, " +
+				"sqlite:///var/lib/turnd/turnd.db; write ? and # in it as %3F and %23")
 		}
 		return place{engine: engineSQLite, file: filepath.Clean(u.Path)}, d.checkDirect(engineSQLite)
 	}

@@ -128,6 +128,12 @@ func TestTheDemoSaysThatItIsOneAndWhatToPaste(t *testing.T) {
 	id := regexp.MustCompile(`grpcurl -plaintext -d '.*"turn_id":"([^"]+)".*' ` + regexp.QuoteMeta(p.ready.Listen)).FindStringSubmatch(text)
 	require.Len(t, id, 2)
 	require.NoError(t, uuid.Validate(id[1]))
+
+	pasted := regexp.MustCompile(`chat( --server \S+ -m "hello")`).FindStringSubmatch(text)
+	require.Len(t, pasted, 2)
+	chat := launch(t, []string{"HOME=" + t.TempDir()}, "chat", "--server", p.ready.Listen, "-m", "hello")
+	require.Equal(t, 0, chat.code(), chat.err.String())
+	require.Contains(t, chat.out.String(), "No model is running here")
 }
 
 func TestScrapersSeeTheSixCountersAndTheGauge(t *testing.T) {
