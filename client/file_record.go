@@ -76,7 +76,10 @@ func (f *FileRecord) read() (recordFile, error) {
 		return recordFile{}, fmt.Errorf("read the record: %w", err)
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxRecordBytes+1))
+	if info, err := file.Stat(); err == nil && info.Size() > maxRecordBytes {
+		return recordFile{}, fmt.Errorf("%w: it is over %d bytes", ErrRecordCorrupt, maxRecordBytes)
+	}
+	data, err := io.ReadAll(io.LimitReader(file, maxRecordBytes))
 	if err != nil {
 		return recordFile{}, fmt.Errorf("read the record: %w", err)
 	}
@@ -84,9 +87,6 @@ func (f *FileRecord) read() (recordFile, error) {
 }
 
 func decodeRecord(data []byte) (recordFile, error) {
-	if len(data) > maxRecordBytes {
-		return recordFile{}, fmt.Errorf("%w: it is over %d bytes", ErrRecordCorrupt, maxRecordBytes)
-	}
 	var file recordFile
 	if err := json.Unmarshal(data, &file); err != nil {
 		// The parser's words can quote the file, hence they are left out.
