@@ -9,8 +9,8 @@ import (
 )
 
 const conversationColumns = `SELECT c.conversation_key, c.conversation_id, c.tenant, c.subject, c.title, c.defaults, c.labels,
-		c.leaf_id, (SELECT id FROM turns r WHERE r.conversation_key = c.conversation_key AND r.role = 'assistant'
-			AND r.status = 'in_flight'),
+		c.leaf_id, (SELECT id FROM turns r INDEXED BY one_running_reply_per_conversation
+			WHERE r.conversation_key = c.conversation_key AND r.role = 'assistant' AND r.status = 'in_flight'),
 		c.version, c.deleted_at IS NOT NULL, c.create_time, c.update_time
 	FROM conversations c `
 

@@ -54,9 +54,11 @@ func (t *tx) lookupTurn(q turns.LookupQuery, st *turns.Standing) error {
 	}, lookupTurn, arg("key", q.Key[:]), blob("turn", q.Turn.UUID))
 }
 
+// Indexes are named where a planner with little to go by would rather walk through the whole conversation.
 const lookupReplies = `SELECT ` + rowColumns + `''` + rowTables + `
 	WHERE r.conversation_key = @key AND r.role = 'assistant' AND r.id IN (
-		SELECT id FROM turns WHERE conversation_key = @key AND role = 'assistant' AND status = 'in_flight'
+		SELECT id FROM turns INDEXED BY one_running_reply_per_conversation
+			WHERE conversation_key = @key AND role = 'assistant' AND status = 'in_flight'
 		UNION ALL
 		SELECT id FROM turns WHERE conversation_key = @key AND responds_to = @turn AND role = 'assistant' AND status <> 'abandoned'
 		UNION ALL

@@ -6,13 +6,14 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
+// CROSS JOIN keeps the order of the joins: SQLite would else read the whole conversation to look for the path in it.
 const readPath = `WITH RECURSIVE up (id, parent_id, depth) AS (
 		SELECT id, parent_id, 1 FROM turns WHERE conversation_key = @key AND id = @from
 		UNION ALL
-		SELECT t.id, t.parent_id, up.depth + 1 FROM up JOIN turns t ON t.conversation_key = @key AND t.id = up.parent_id
+		SELECT t.id, t.parent_id, up.depth + 1 FROM up CROSS JOIN turns t ON t.conversation_key = @key AND t.id = up.parent_id
 		WHERE up.depth < @limit)
 	SELECT ` + rowColumns + `r.content
-	FROM up JOIN turns r ON r.conversation_key = @key AND r.id = up.id
+	FROM up CROSS JOIN turns r ON r.conversation_key = @key AND r.id = up.id
 		JOIN conversations c ON c.conversation_key = r.conversation_key
 		LEFT JOIN workers w ON w.worker_id = r.owner
 	ORDER BY up.depth LIMIT @limit`

@@ -154,7 +154,8 @@ func (t *tx) entry(key turns.ConversationKey, id turns.TurnID) (e turns.Entry, f
 	return e, true, err
 }
 
-const readSiblings = `SELECT s.id FROM turns t JOIN turns s ON s.conversation_key = t.conversation_key AND s.parent_id IS t.parent_id
+const readSiblings = `SELECT s.id FROM turns t
+		JOIN turns s INDEXED BY turns_below ON s.conversation_key = t.conversation_key AND s.parent_id IS t.parent_id
 	WHERE t.conversation_key = @key AND t.id = @turn AND t.role = 'user' AND s.role = 'user' ORDER BY s.seq`
 
 func (t *tx) siblings(key turns.ConversationKey, id turns.TurnID) (ids []turns.TurnID, err error) {

@@ -13,7 +13,10 @@ const staleEverywhere = `SELECT ` + rowColumns + `'', r.conversation_key, COALES
 		LEFT JOIN workers w ON w.worker_id = r.owner
 	WHERE r.status = 'in_flight' AND (w.dead IS NOT 0 OR r.deadline_at <= @now) LIMIT @limit`
 
-const staleInConversation = `SELECT ` + rowColumns + `'', r.conversation_key, COALESCE(r.deadline_at <= @now, 0), r.cancel_requested` + rowTables + `
+const staleInConversation = `SELECT ` + rowColumns + `'', r.conversation_key, COALESCE(r.deadline_at <= @now, 0), r.cancel_requested
+	FROM turns r INDEXED BY one_running_reply_per_conversation
+		JOIN conversations c ON c.conversation_key = r.conversation_key
+		LEFT JOIN workers w ON w.worker_id = r.owner
 	WHERE r.conversation_key = @key AND r.role = 'assistant' AND r.status = 'in_flight'
 		AND (w.dead IS NOT 0 OR r.deadline_at <= @now) LIMIT @limit`
 

@@ -1,0 +1,18 @@
+package sqlite
+
+// DSN is open to the tests, which look at what each connection is set to.
+var DSN = dsn
+
+// Statements are all statements by the name of their constant.
+var Statements = map[string]string{
+	"buryAllWorkers": buryAllWorkers, "registerWorker": registerWorker, "renewLease": renewLease, "retireWorker": retireWorker,
+	"buryWorkers": buryWorkers, "forgetWorkers": forgetWorkers, "claimReply": claimReply, "claimConversation": claimConversation,
+	"claimNewTurn": claimNewTurn, "claimOldTurn": claimOldTurn, "insertCall": insertCall, "lookupConversation": lookupConversation,
+	"lookupTurn": lookupTurn, "lookupReplies": lookupReplies, "readPath": readPath, "permitCall": permitCall,
+	"closeCall": closeCall, "growLog": growLog, "askReply": askReply, "insertChunk": insertChunk, "endReply": endReply,
+	"deleteChunks": deleteChunks, "closeOpenCalls": closeOpenCalls, "staleEverywhere": staleEverywhere,
+	"staleInConversation": staleInConversation, "readOpenCalls": readOpenCalls, "sweepReply": sweepReply,
+	"readReply": readReply, "findTurn": findTurn, "repliesTo": repliesTo, "readSiblings": readSiblings, "readShown": readShown,
+	"createConversation": createConversation, "readConversation": readConversation, "listConversations": listConversations,
+	"updateConversation": updateConversation, "readChunks": readChunks,
+}
