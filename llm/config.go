@@ -134,6 +134,7 @@ func (c Config) Validate() error {
 	return errors.Join(problems...)
 }
 
+// reporter takes a problem with the entry at a path.
 type reporter func(path, format string, args ...any)
 
 func (e Endpoint) check(report reporter) {
@@ -153,6 +154,8 @@ func (e Endpoint) check(report reporter) {
 	e.checkNumbers(path, report)
 }
 
+// checkAddress checks where an endpoint is, and that a key goes with it. A user or query in the URL is refused because
+// credentials hide there, and a URL is logged.
 func (e Endpoint) checkAddress(path string, report reporter) {
 	loopback := false
 	if e.BaseURL != "" {
@@ -237,6 +240,8 @@ func (c Config) checkModels(report reporter) {
 	}
 }
 
+// checkRoute checks one model's route. More entries than one are read and refused: to ignore them would look like a
+// fallback that is not there.
 func (c Config) checkRoute(path string, route []Target, report reporter) {
 	if len(route) == 0 {
 		report(path, "empty; name an endpoint and its model")
@@ -254,6 +259,7 @@ func (c Config) checkRoute(path string, route []Target, report reporter) {
 	}
 }
 
+// isLoopback does not look names up, localhost apart: what a name means can change after the check.
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true

@@ -19,9 +19,9 @@ var (
 // DemoModel is the model of Demo.
 const DemoModel = "demo"
 
-// FromKeys is the Config of a process that was given keys and no models file: an endpoint for each vendor that has a key
-// or a base URL of its own, with that vendor's usual models. The first endpoint's first model is the default. Without
-// any key it has no models, which New refuses.
+// FromKeys is the Config of a process that was given keys and no models file: an endpoint for each vendor that has a
+// key, with that vendor's usual models; a base URL takes the place of the vendor's own. The first endpoint's first model
+// is the default. Without any key there are no models, which New refuses.
 func FromKeys(anthropicKey Secret, anthropicBase string, openaiKey Secret, openaiBase string) Config {
 	var c Config
 	if anthropicKey != "" {

@@ -59,6 +59,7 @@ type keySource struct {
 	env func(string) (string, bool)
 }
 
+// parseModels checks the whole only once every entry could be read: problems that follow from others help nobody.
 func parseModels(data []byte, keys keySource) (Config, error) {
 	root, err := oneDocument(data)
 	if err != nil {
@@ -72,6 +73,7 @@ func parseModels(data []byte, keys keySource) (Config, error) {
 	return c, errors.Join(d.problems...)
 }
 
+// oneDocument parses the YAML alone; what it means is read from the nodes.
 func oneDocument(data []byte) (*yaml.Node, error) {
 	var doc, more yaml.Node
 	dec := yaml.NewDecoder(strings.NewReader(string(data)))
@@ -206,6 +208,7 @@ func (d *decoder) key(n *yaml.Node, path string) Secret {
 	return ""
 }
 
+// keyFile reads a key from a file, whose path is relative to the models file. White space around the key is no part of it.
 func (d *decoder) keyFile(n *yaml.Node, path, file string) Secret {
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(d.keys.dir, file)

@@ -85,6 +85,7 @@ func (r *Router) addRoutes(models []Model, e Endpoint, provider string, limits t
 	}
 }
 
+// routeOf is what callers get to know of a model. No key is in it.
 func routeOf(m Model, e Endpoint, provider string, limits turns.Limits) turns.Route {
 	caps := e.Capabilities
 	if caps.Idempotency == "" {
@@ -113,6 +114,7 @@ func limitsOf(sets ...turns.Limits) turns.Limits {
 	return l
 }
 
+// first is a unless that is zero, else b.
 func first[T comparable](a, b T) T {
 	var zero T
 	if a != zero {

@@ -30,7 +30,10 @@ func (m *errorMessage) said() wire.Said {
 	return wire.Said{Own: true, Code: m.Details.Code, Type: m.Type}
 }
 
-// rules: the vendor never asks to wait on a 429 that waiting does not cure, so a bare one is over.
+// rules is the vendor's table. Codes come from threads and spend limits, and from gateways that honour an idempotency key,
+// which the vendor itself does not. Statuses are those that each type has when it comes as a response.
+//
+// The vendor never asks to wait on a 429 that waiting does not cure, so a bare one is over.
 var rules = wire.Rules{
 	Codes: map[string]turns.CallClass{
 		"thread_continue_in_flight":    turns.ClassInFlightElsewhere,
@@ -56,7 +59,8 @@ var rules = wire.Rules{
 	Bare429: turns.ClassTerminal,
 }
 
-// classify says what a response of a bad status means.
+// classify says what a response of a bad status means. A body that is not the vendor's own says nothing: a proxy in
+// between wrote it, and what happened behind the proxy is unknown.
 func classify(a wire.Answer) wire.Verdict {
 	var body errorBody
 	var said wire.Said

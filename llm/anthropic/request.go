@@ -11,6 +11,8 @@ const builderVersion = 1
 // defaultMaxTokens is sent where neither the options nor the endpoint say how long a reply may be: the API wants a number.
 const defaultMaxTokens = 4096
 
+// request is the body of a call. The order of its fields is the order of the bytes, so a change of it is a new builder
+// version: a retry on another worker must send the same bytes.
 type request struct {
 	Model         string    `json:"model"`
 	MaxTokens     int       `json:"max_tokens"`
@@ -20,6 +22,8 @@ type request struct {
 	Stream        bool      `json:"stream"`
 }
 
+// message has its content as a list of blocks even where one string would do, so that the bytes of a message do not
+// change when it is merged with a neighbour.
 type message struct {
 	Role    string  `json:"role"`
 	Content []block `json:"content"`
@@ -30,7 +34,8 @@ type block struct {
 	Text string `json:"text"`
 }
 
-// Build implements turns.Generator's method for this endpoint.
+// Build implements turns.Generator's method for this endpoint. Neighbours of one role are merged here, as the vendor would
+// do it: then the count of messages is the same on every server that speaks the wire.
 func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, error) {
 	if prompt.Options.Temperature != nil {
 		return turns.Request{}, &turns.Error{Code: turns.CodeInvalidField, Field: "input.options.temperature",
@@ -61,6 +66,8 @@ func maxTokens(o turns.Options, l turns.Limits) int {
 	return defaultMaxTokens
 }
 
+// messages keeps the text as it is, trailing space too: the last message is the user's, and only a last one of the
+// assistant may not end in space.
 func messages(plain []wire.PlainMessage) []message {
 	out := make([]message, len(plain))
 	for i, m := range plain {

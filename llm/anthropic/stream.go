@@ -19,16 +19,20 @@ type event struct {
 	Error        *errorMessage `json:"error"`
 }
 
+// startMessage opens the stream. Its usage is the whole input and a first guess at the output: the only figures that a
+// call which is cut will ever have.
 type startMessage struct {
 	ID    string `json:"id"`
 	Usage *usage `json:"usage"`
 }
 
+// startBlock is a block's kind, and text that some servers put there already.
 type startBlock struct {
 	Type string    `json:"type"`
 	Text wire.Text `json:"text"`
 }
 
+// delta is both what a block gains and, in message_delta, why the message stopped.
 type delta struct {
 	Type       string    `json:"type"`
 	Text       wire.Text `json:"text"`
@@ -76,6 +80,8 @@ var (
 	textDeltas = map[string]bool{"text_delta": true}
 )
 
+// stopReasons are the vendor's words for why a reply ended. One that is not here yet becomes empty, which is allowed:
+// the vendor adds words within a version, and a paid reply is not lost over one.
 var stopReasons = map[string]turns.StopReason{
 	"end_turn":                      turns.StopEndTurn,
 	"max_tokens":                    turns.StopLength,
@@ -120,6 +126,7 @@ func parse(data []byte, ev *event) error {
 	return nil
 }
 
+// start takes the id of the response, so that it is known however the call ends.
 func (s *stream) start(ev *event, out []turns.Delta) ([]turns.Delta, error) {
 	if ev.Message.ID != "" {
 		out = append(out, turns.ResponseStarted{ResponseID: ev.Message.ID})
@@ -152,6 +159,7 @@ func (s *stream) blockDelta(ev *event, out []turns.Delta) ([]turns.Delta, error)
 	return s.blocks.Add(out, ev.Delta.Text), nil
 }
 
+// blockStop ends the open block. The end of a block that was never opened changes nothing: there is no text to lose.
 func (s *stream) blockStop(ev *event, out []turns.Delta) ([]turns.Delta, error) {
 	if !s.begun || ev.Index != s.index {
 		return out, nil
@@ -160,6 +168,7 @@ func (s *stream) blockStop(ev *event, out []turns.Delta) ([]turns.Delta, error) 
 	return s.blocks.End(out), nil
 }
 
+// messageDelta may come several times; the last stop reason holds, and its usage counts the whole message each time.
 func (s *stream) messageDelta(ev *event, out []turns.Delta) ([]turns.Delta, error) {
 	if ev.Delta.StopReason != "" {
 		s.stop = ev.Delta.StopReason
@@ -167,6 +176,7 @@ func (s *stream) messageDelta(ev *event, out []turns.Delta) ([]turns.Delta, erro
 	return s.report(ev.Usage, out), nil
 }
 
+// messageStop is the terminal event. A block that is still open then is taken as ended.
 func (s *stream) messageStop(_ *event, out []turns.Delta) ([]turns.Delta, error) {
 	out = s.blocks.End(out)
 	out = s.meter.Finish(out, s.blocks.HasContent())

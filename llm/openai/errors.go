@@ -52,6 +52,7 @@ func (m *errorMessage) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// said is what the error says; one without type, code or message says nothing, and is not the vendor's.
 func (m *errorMessage) said() wire.Said {
 	if m == nil || (!m.Message && m.Type == "" && m.Code == "") {
 		return wire.Said{}
@@ -63,6 +64,9 @@ func (m *errorMessage) said() wire.Said {
 	return said
 }
 
+// rules is the vendor's table, and that of the servers compatible with it, whose types are class names of theirs. Codes
+// come from quotas and locks, and from gateways that honour an idempotency key, which the vendor itself does not. Unlike
+// others this vendor says by a code when a 429 is final, so a bare one is worth waiting for.
 var rules = wire.Rules{
 	Codes: map[string]turns.CallClass{
 		"conversation_locked":        turns.ClassInFlightElsewhere,
@@ -100,12 +104,13 @@ var rules = wire.Rules{
 	Bare429: turns.ClassThrottled,
 }
 
-// classify says what a response of a bad status means.
+// classify says what a response of a bad status means. Without the vendor's own error in the body only the status counts.
 func classify(a wire.Answer) wire.Verdict {
 	said := read(a.Body)
 	return wire.Verdict{Class: rules.Answer(a.Status, said, a.Hinted), Word: said.Word()}
 }
 
+// read finds the error in a body, in either of its two places.
 func read(body []byte) wire.Said {
 	var wrapped struct {
 		Error *errorMessage `json:"error"`

@@ -11,6 +11,8 @@ import (
 // builderVersion grows with every change of the bytes that Build makes.
 const builderVersion = 1
 
+// request is the body of a call. The order of its fields is the order of the bytes, so a change of it is a new builder
+// version: a retry on another worker must send the same bytes. At most one of the two limits is set.
 type request struct {
 	Model               string        `json:"model"`
 	Messages            []message     `json:"messages"`
@@ -22,6 +24,7 @@ type request struct {
 	StreamOptions       streamOptions `json:"stream_options"`
 }
 
+// streamOptions ask for the usage, which is not streamed otherwise.
 type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
@@ -32,7 +35,8 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// Build implements turns.Generator's method for this endpoint.
+// Build implements turns.Generator's method for this endpoint. Without a limit from options or endpoint none is sent: the
+// vendor's own default holds then.
 func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, error) {
 	plain, err := wire.PlainMessages(prompt)
 	if err != nil {
@@ -59,6 +63,7 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 	return turns.NewRequest(route, body, builderVersion), nil
 }
 
+// messages joins the texts of a message by an empty line, so that words of two blocks do not run together.
 func (c *Client) messages(system []string, plain []wire.PlainMessage) []message {
 	out := make([]message, 0, len(system)+len(plain))
 	for _, text := range system {

@@ -11,6 +11,7 @@ import (
 // doneMark is the data of the terminal event.
 const doneMark = "[DONE]"
 
+// chunk is every event but the terminal one. The last chunk before it has usage and no choices.
 type chunk struct {
 	ID      string        `json:"id"`
 	Choices []choice      `json:"choices"`
@@ -25,6 +26,7 @@ type choice struct {
 	FinishReason string `json:"finish_reason"`
 }
 
+// delta is what the reply gains. Both fields are null or missing in most chunks, which reads as empty.
 type delta struct {
 	Content wire.Text `json:"content"`
 	Refusal wire.Text `json:"refusal"`
@@ -39,6 +41,7 @@ var parts = []struct {
 	{turns.KindRefusal, func(d *delta) wire.Text { return d.Refusal }},
 }
 
+// usage is the vendor's count. Unlike on other wires its totals contain their details.
 type usage struct {
 	Prompt        wire.Count `json:"prompt_tokens"`
 	Completion    wire.Count `json:"completion_tokens"`
@@ -51,6 +54,8 @@ type usage struct {
 	} `json:"completion_tokens_details"`
 }
 
+// stopReasons are the vendor's words for why a reply ended. One that is not here becomes empty, which is allowed:
+// compatible servers have words of their own, and a paid reply is not lost over one.
 var stopReasons = map[string]turns.StopReason{
 	"stop":           turns.StopEndTurn,
 	"length":         turns.StopLength,
@@ -91,6 +96,7 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 	return s.report(c.Usage, out), false, nil
 }
 
+// start takes the id of the response from the first chunk that has one; all chunks repeat it.
 func (s *stream) start(id string, out []turns.Delta) []turns.Delta {
 	if s.started || id == "" {
 		return out

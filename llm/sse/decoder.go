@@ -119,6 +119,7 @@ func (d *Decoder) line() ([]byte, error) {
 	}
 }
 
+// lineEnd is the index of the first CR or LF, or -1. Two searches for a byte are faster than one for either.
 func lineEnd(b []byte) int {
 	lf := bytes.IndexByte(b, '\n')
 	if lf >= 0 {
@@ -130,6 +131,8 @@ func lineEnd(b []byte) int {
 	return lf
 }
 
+// take gives out the first n bytes of what is pending and steps over the line's end. A CR may be the first half of a CRLF
+// whose LF has not come yet; that LF is skipped when it does.
 func (d *Decoder) take(pending []byte, n int) []byte {
 	line := pending[:n]
 	d.skipLF = pending[n] == '\r'
@@ -174,6 +177,7 @@ func (d *Decoder) ending(err error) error {
 	return err
 }
 
+// field acts on one line. A line without a colon is a field with an empty value; unknown fields are skipped.
 func (d *Decoder) field(line []byte) error {
 	key, value, _ := bytes.Cut(line, []byte(":"))
 	if len(key) == 0 {
@@ -220,6 +224,7 @@ func (d *Decoder) intern(name []byte) string {
 	return s
 }
 
+// setRetry takes digits alone, as the standard has it.
 func (d *Decoder) setRetry(value []byte) {
 	for _, c := range value {
 		if c < '0' || c > '9' {

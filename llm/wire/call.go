@@ -133,6 +133,7 @@ func (c *call) send() (*http.Response, error) {
 	return c.client.transport.RoundTrip(req)
 }
 
+// request is written by hand instead of by http.NewRequest, which would give it a GetBody.
 func (c *call) request() (*http.Request, error) {
 	target, err := url.Parse(c.post.URL)
 	if err != nil {
@@ -169,6 +170,7 @@ func (c *call) idOf(h http.Header) string {
 	return ""
 }
 
+// isEventStream reports whether the body can be read as events as it comes.
 func isEventStream(h http.Header) bool {
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	encoding := h.Get("Content-Encoding")
@@ -302,6 +304,7 @@ func (c *call) lost() turns.CallClass {
 	return turns.ClassAmbiguous
 }
 
+// error says how far the call got: by the response if one came, else by the trace.
 func (c *call) error(class turns.CallClass) *turns.CallError {
 	phase := c.phase
 	if phase == turns.PhaseNone {

@@ -67,6 +67,8 @@ func NewClient(o Options) *Client {
 	return c
 }
 
+// newTransport sets every bound itself. Connections in use are as many as calls, which admission bounds; here only idle
+// ones are limited.
 func newTransport(dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: pingAfter}).DialContext

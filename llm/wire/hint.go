@@ -43,6 +43,7 @@ func Hint(status int, h http.Header, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
+// retryAfter reads the two forms that the standard knows, and fractions, which some servers send.
 func retryAfter(s string, now time.Time) (time.Duration, bool) {
 	if d, ok := number(s, time.Second); ok {
 		return d, true
@@ -53,6 +54,7 @@ func retryAfter(s string, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
+// number reads a decimal number of units. What is too large for any number still means "very long".
 func number(s string, unit time.Duration) (time.Duration, bool) {
 	f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if math.IsNaN(f) || (err != nil && !math.IsInf(f, 0)) || (err == nil && math.IsInf(f, 0)) {
@@ -88,4 +90,5 @@ func resetIn(s string, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
+// capped keeps a wait between nothing and MaxHint.
 func capped(d time.Duration) time.Duration { return min(max(d, 0), MaxHint) }

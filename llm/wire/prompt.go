@@ -43,6 +43,7 @@ func PlainMessages(p turns.Prompt) ([]PlainMessage, error) {
 	return plain, nil
 }
 
+// plainTexts are the texts of a message that are not blank.
 func plainTexts(m turns.Message) ([]string, error) {
 	var texts []string
 	for _, b := range m.Content {
@@ -83,6 +84,7 @@ func nameOf(b turns.Block) string {
 	return "a block that only its vendor understands"
 }
 
+// refuseOptions refuses what must not be dropped: a model without the tools it was promised answers another question.
 func refuseOptions(o turns.Options) error {
 	switch {
 	case len(o.Tools) > 0:
@@ -121,6 +123,7 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
+// versioned is a path that already names an API version, such as /v1 or /v1beta.
 var versioned = regexp.MustCompile(`/v[0-9]+[a-z0-9]*$`)
 
 // Join is the URL of a vendor's method below a base URL. A base that ends in a version, as those of compatible servers

@@ -69,6 +69,7 @@ func (t *Text) unescape(data []byte) (int, error) {
 	return 2, nil
 }
 
+// hex4 reads the four digits of a \u escape.
 func hex4(b []byte) (rune, bool) {
 	if len(b) < 4 {
 		return 0, false
