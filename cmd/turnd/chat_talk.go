@@ -185,7 +185,7 @@ func (t *talk) watch(ctx context.Context, s *client.Stream) {
 // pause waits, and says so if a person would notice.
 func (t *talk) pause(ctx context.Context, d time.Duration) error {
 	if d >= time.Second {
-		t.say(fmt.Sprintf("trying again in %s", d.Round(time.Second)))
+		t.say(fmt.Sprintf("no answer yet, trying again in %s", d.Round(time.Second)))
 	}
 	if t.wait != nil {
 		return t.wait(ctx, d)

@@ -277,3 +277,9 @@ func TestTheRecordOfAChatIsKeptPerServerAndTenant(t *testing.T) {
 	_, err = (&chatCmd{}).recordPath()
 	require.ErrorContains(t, err, "--record")
 }
+
+func TestAWaitThatAPersonNoticesIsTold(t *testing.T) {
+	b := newChat(t, fake.Fail(fake.Refusal(codes.FailedPrecondition, "CONVERSATION_BUSY", "SAME_ID_AFTER_WAIT", 2*time.Second)), chatWhole())
+	require.NoError(t, b.run(t.Context(), t, nil, "-m", "hi"))
+	require.Equal(t, "· no answer yet, trying again in 2s\n", b.status)
+}
