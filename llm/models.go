@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +17,8 @@ import (
 )
 
 var errNoEndpoint = errors.New("the endpoint is not configured")
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // The bounds of the files that are read.
 const (
@@ -48,7 +52,7 @@ func readBounded(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, limit)
+		return nil, fmt.Errorf("larger than %d bytes", limit)
 	}
 	return data, nil
 }
@@ -197,6 +201,8 @@ func (d *decoder) key(n *yaml.Node, path string) Secret {
 	switch {
 	case (env == "") == (file == ""):
 		d.problem(n, path, "must have exactly one of env and file")
+	case env != "" && !variableName.MatchString(env):
+		d.problem(n, path, "env must be the name of an environment variable")
 	case env != "":
 		if value, ok := d.keys.env(env); ok && value != "" {
 			return Secret(value)
@@ -215,6 +221,10 @@ func (d *decoder) keyFile(n *yaml.Node, path, file string) Secret {
 	}
 	data, err := readBounded(file, maxKeyFile)
 	if err != nil {
+		var opening *fs.PathError
+		if errors.As(err, &opening) {
+			err = opening.Err // the path itself may be a key that was put in the wrong place
+		}
 		d.problem(n, path, "can't read the key: %v", err)
 		return ""
 	}

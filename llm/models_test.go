@@ -117,6 +117,8 @@ func TestEveryProblemNamesItsLineAndEntry(t *testing.T) {
 		{"two places of a key", with("    key: {env: A, file: b}\n"), []string{"line 6: endpoints.local.key", "exactly one"}},
 		{"no such variable", with("    key: {env: TURND_TEST_NO_SUCH}\n"), []string{"line 6: endpoints.local.key", "TURND_TEST_NO_SUCH is not set"}},
 		{"no such file", with("    key: {file: none.key}\n"), []string{"line 6: endpoints.local.key: can't read"}},
+		{"the key as a variable", with("    key: {env: sk-oops}\n"), []string{"line 6: endpoints.local.key: env must be the name"}},
+		{"the key as a file", with("    key: {file: sk-oops}\n"), []string{"line 6: endpoints.local.key: can't read"}},
 		{"an empty file", with("    key: {file: empty.key}\n"), []string{"line 6: endpoints.local.key", "empty"}},
 		{"a file that is no key", with("    key: {file: models.yaml}\n"), []string{"line 6: endpoints.local.key: holds a character"}},
 		{"no models", "version: 1\n", []string{"models: none"}},

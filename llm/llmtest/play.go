@@ -132,22 +132,28 @@ func (p *Provider) serve(conn net.Conn) {
 func (x *Exchange) Say(s string) { _, _ = io.WriteString(x.Conn, s) }
 
 // Begin writes the head of a good answer, with header lines of the test's own.
-func (x *Exchange) Begin(headers ...string) {
-	x.Say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n" + lines(headers) + "\r\n")
-}
+func (x *Exchange) Begin(headers ...string) { x.Say(head(headers)) }
 
 // Events writes one part of the stream.
-func (x *Exchange) Events(s string) { x.Say(fmt.Sprintf("%x\r\n%s\r\n", len(s), s)) }
+func (x *Exchange) Events(s string) { x.Say(chunk(s)) }
 
 // End ends the stream cleanly.
 func (x *Exchange) End() { x.Say("0\r\n\r\n") }
 
-// Stream is a whole good answer.
+// Stream is a whole good answer in one write: a client that has read the terminal event can have read the end too.
 func (x *Exchange) Stream(s string) {
-	x.Begin()
-	x.Events(s)
-	x.End()
+	if s == "" {
+		x.Say(head(nil) + "0\r\n\r\n")
+		return
+	}
+	x.Say(head(nil) + chunk(s) + "0\r\n\r\n")
 }
+
+func head(headers []string) string {
+	return "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n" + lines(headers) + "\r\n"
+}
+
+func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
 
 // Status is a whole answer of another kind.
 func (x *Exchange) Status(status int, body string, headers ...string) {
