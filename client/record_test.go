@@ -89,13 +89,13 @@ func TestThereIsNothingToResumeWithoutARecord(t *testing.T) {
 
 func TestACorruptRecordIsDropped(t *testing.T) {
 	for name, content := range map[string]string{
-		"empty":          "",
-		"cut":            `{"version":1,"turn":{"turn_`,
-		"no JSON":        "\x00\xff",
-		"later version":  `{"version":99,"turn":{"turn_id":"` + turnA + `"}}`,
-		"no input":       `{"version":1,"turn":{"turn_id":"` + turnA + `"}}`,
-		"broken input":   `{"version":1,"turn":{"turn_id":"` + turnA + `","input":"////"}}`,
-		"wrong shape":    `{"version":1,"turn":[]}`,
+		"empty":         "",
+		"cut":           `{"version":1,"turn":{"turn_`,
+		"no JSON":       "\x00\xff",
+		"later version": `{"version":99,"turn":{"turn_id":"` + turnA + `"}}`,
+		"no input":      `{"version":1,"turn":{"turn_id":"` + turnA + `"}}`,
+		"broken input":  `{"version":1,"turn":{"turn_id":"` + turnA + `","input":"////"}}`,
+		"wrong shape":   `{"version":1,"turn":[]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "chat.json")
