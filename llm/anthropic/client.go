@@ -5,7 +5,8 @@
 // skipped without harm to the text around it.
 //
 // What surprises: this version of the API takes no temperature, so Build refuses one. Dropping it would answer a question
-// the client did not ask. The vendor has no idempotency, no lookup and no resume; a lost call stays lost.
+// the client did not ask. Input is reported at the first event, output only once the vendor has counted it: a call that was
+// cut has the one and not the other. The vendor has no idempotency, no lookup and no resume; a lost call stays lost.
 package anthropic
 
 import (

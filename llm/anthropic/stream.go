@@ -19,8 +19,7 @@ type event struct {
 	Error        *errorMessage `json:"error"`
 }
 
-// startMessage opens the stream. Its usage is the whole input and a first guess at the output: the only figures that a
-// call which is cut will ever have.
+// startMessage opens the stream. Its usage is the whole input: the only figure that a call which is cut will ever have.
 type startMessage struct {
 	ID    string `json:"id"`
 	Usage *usage `json:"usage"`
@@ -126,10 +125,14 @@ func parse(data []byte, ev *event) error {
 	return nil
 }
 
-// start takes the id of the response, so that it is known however the call ends.
+// start takes the id of the response, so that it is known however the call ends. The output it counts is a first guess and
+// is left out: a reply whose output was never counted shall show 0, not the guess.
 func (s *stream) start(ev *event, out []turns.Delta) ([]turns.Delta, error) {
 	if ev.Message.ID != "" {
 		out = append(out, turns.ResponseStarted{ResponseID: ev.Message.ID})
+	}
+	if ev.Message.Usage != nil {
+		ev.Message.Usage.Output = nil
 	}
 	return s.report(ev.Message.Usage, out), nil
 }

@@ -26,10 +26,10 @@ func reported(u turns.Usage) turns.Delta {
 }
 
 func TestRecordedStreamsAreTranslated(t *testing.T) {
-	nine := reported(turns.Usage{Input: 9, Output: 1})
+	nine := reported(turns.Usage{Input: 9})
 	for file, want := range map[string][]turns.Delta{
 		"text.sse": {
-			responded, started, reported(turns.Usage{Input: 2125, CacheRead: 2000, CacheWrite: 100, Output: 1}),
+			responded, started, reported(turns.Usage{Input: 2125, CacheRead: 2000, CacheWrite: 100}),
 			textBegun, turns.BlockDelta{Text: "Hello"}, turns.BlockDelta{Text: " 你好 🦀"}, turns.BlockEnded{},
 			reported(turns.Usage{Input: 2125, CacheRead: 2000, CacheWrite: 100, Output: 15, Reasoning: 4}),
 			turns.Finished{StopReason: turns.StopEndTurn},
@@ -95,6 +95,8 @@ func TestABrokenStreamIsAmbiguous(t *testing.T) {
 	r := llmtest.Say(t, anthropic.Adapter(), v.Open+v.Close)
 	require.ErrorIs(t, r.Err, wire.ErrNoTerminal)
 	require.NotNil(t, r.Usage, "a cut call has the figures that came before the cut")
+	r = llmtest.Say(t, anthropic.Adapter(), v.Open+v.Text("a")+v.Terminal)
+	require.Equal(t, turns.Usage{Input: 9, Source: turns.SourceReported}, *r.Usage, "an output that was not counted is 0")
 }
 
 func voice() llmtest.Voice { return llmtest.Voices[llm.WireAnthropicMessages] }
