@@ -8,6 +8,10 @@ import (
 
 func TestConformance(t *testing.T) { storetest.Run(t, engine) }
 
+func TestTheStoreAgreesWithTheModel(t *testing.T) { storetest.RunModel(t, engine) }
+
+func TestWhatMustHoldHoldsUnderACrowd(t *testing.T) { storetest.RunConcurrent(t, engine) }
+
 func engine(t testing.TB) storetest.Engine {
 	d := open(t)
 	return storetest.Engine{

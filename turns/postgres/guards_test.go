@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -246,29 +247,47 @@ func TestAConflictWithTheLiveSlotLeavesTheConversationWhereItWas(t *testing.T) {
 	require.True(t, results[1].Won, "a batch is not undone by the one that lost")
 }
 
-func TestBatchesInOppositeOrderDoNotDeadlock(t *testing.T) {
+// A batch that meets a locked row must already hold the rows with smaller keys and none with greater ones, in whatever
+// order its items come: then two batches can't wait for each other.
+func TestABatchLocksItsRowsInKeyOrder(t *testing.T) {
 	d := open(t)
 	worker := d.worker(t)
-	var forth, back []turns.Checkpoint
-	for range 20 {
-		cp := tail(d.win(t, newClaim(worker)))
-		forth, back = append(forth, cp), append([]turns.Checkpoint{cp}, back...)
+	low, high := d.win(t, newClaim(worker)), d.win(t, newClaim(worker))
+	if bytes.Compare(low.Key[:], high.Key[:]) > 0 {
+		low, high = high, low
 	}
-	results := make([]<-chan answer[[]turns.CheckpointResult], 0, 10)
-	for i := range 10 {
-		batch := forth
-		if i%2 == 0 {
-			batch = back
-		}
-		results = append(results, start(func() ([]turns.CheckpointResult, error) { return d.store.Checkpoint(t.Context(), batch) }))
+	batch := []turns.Claim{high, low}
+	const reply, call = `turns WHERE role = 'assistant' AND conversation_key = $1`, `provider_calls WHERE number = 1 AND conversation_key = $1`
+	for _, b := range []struct {
+		name, rows string
+		send       func() error
+	}{
+		{"permit", reply, func() error {
+			_, err := d.store.PermitCalls(t.Context(), column(batch, func(c *turns.Claim) turns.CallPermit { return permitFor(*c) }))
+			return err
+		}},
+		{"close", call, func() error {
+			return d.store.CloseCalls(t.Context(), column(batch, func(c *turns.Claim) turns.CallOutcome { return *completing(*c).Call }))
+		}},
+		{"checkpoint", reply, func() error {
+			_, err := d.store.Checkpoint(t.Context(), column(batch, func(c *turns.Claim) turns.Checkpoint { return tail(*c) }))
+			return err
+		}},
+		{"end", reply, func() error {
+			endings := column(batch, func(c *turns.Claim) turns.Ending { return completing(*c) })
+			endings[0].StoredLength, endings[1].StoredLength = 3, 3
+			_, err := d.store.End(t.Context(), endings)
+			return err
+		}},
+	} {
+		s := d.begin(t, `SELECT 1 FROM `+b.rows+` FOR UPDATE`, [16]byte(high.Key))
+		done := start(func() (int, error) { return 0, b.send() })
+		d.waiting(t)
+		free := d.count(t, `SELECT count(*) FROM (SELECT 1 FROM `+b.rows+` FOR UPDATE SKIP LOCKED) f`, [16]byte(low.Key))
+		require.Zero(t, free, "%s: the smaller key is locked already", b.name)
+		s.commit()
+		require.NoError(t, await(t, done).err, b.name)
 	}
-	for _, done := range results {
-		a := await(t, done)
-		require.NoError(t, a.err)
-		require.NotContains(t, a.value, turns.CheckpointResult{})
-	}
-	require.Equal(t, 20, d.count(t, `SELECT count(*) FROM reply_chunks`))
-	require.Zero(t, d.count(t, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`))
 }
 
 func TestACallThatNobodyClosedIsEstimatedAsTheDomainEstimates(t *testing.T) {
