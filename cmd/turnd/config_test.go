@@ -16,6 +16,8 @@ func defaults(t *testing.T) Config {
 	t.Helper()
 	t.Setenv("HOME", "/home/someone")
 	t.Setenv("XDG_DATA_HOME", "")
+	t.Setenv(anthropicKey, "")
+	t.Setenv(openAIKey, "")
 	var c cli
 	parser, err := newParser(&c)
 	require.NoError(t, err)
@@ -59,7 +61,10 @@ func TestBadSettingsAreRefusedByFlag(t *testing.T) {
 		{`--anthropic-base-url, --openai-base-url: with --models write base_url into the models file instead`, func(c *Config) {
 			c.Models, c.OpenAIBaseURL = "m.yaml", "http://127.0.0.1:1"
 		}},
-		{`--openai-base-url: must be an http:// or https:// URL`, func(c *Config) { c.OpenAIBaseURL = "ftp://u:hidden@h" }},
+		{`--openai-base-url: must be an http:// or https:// URL`, func(c *Config) { c.OpenAIBaseURL, c.Demo = "ftp://u:hidden@h", true }},
+		{`--openai-base-url: goes with OPENAI_API_KEY, which is not set; a server that needs no key is named in a models file`, func(c *Config) {
+			c.OpenAIBaseURL = "http://127.0.0.1:1"
+		}},
 		{`--first-byte-timeout: 0s is too little, the least is 10ms`, func(c *Config) { c.FirstByteTimeout = 0 }},
 		{`--max-content-bytes: 16777216 is too much, the most is 15728640`, func(c *Config) { c.MaxContentBytes = 16 << 20 }},
 		{`--max-output-bytes: 4294967296 is too much, the most is 4294967295`, func(c *Config) { c.MaxOutputBytes = 1 << 32 }},
@@ -89,6 +94,10 @@ func TestSettingsThatKeepTheirPromiseAreTaken(t *testing.T) {
 		change(&c)
 		require.NoError(t, c.Validate())
 	}
+	c := defaults(t)
+	c.AnthropicBaseURL = "https://proxy.example"
+	t.Setenv(anthropicKey, "sk")
+	require.NoError(t, c.Validate())
 }
 
 func TestAnAddressWithoutAHostIsLoopback(t *testing.T) {

@@ -54,9 +54,7 @@ func (c Config) chooseModels() (llm.Config, error) {
 
 // wantsDemo reports whether the demo is asked for, or nothing else is there.
 func (c Config) wantsDemo() bool {
-	named := c.Models != "" || c.AnthropicBaseURL != "" || c.OpenAIBaseURL != "" ||
-		os.Getenv(anthropicKey) != "" || os.Getenv(openAIKey) != ""
-	return c.Demo || !named
+	return c.Demo || c.Models == "" && os.Getenv(anthropicKey) == "" && os.Getenv(openAIKey) == ""
 }
 
 func openDemo(ctx context.Context, options llm.Options) (models, error) {

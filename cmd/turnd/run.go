@@ -91,12 +91,12 @@ func (h *house) announce(ctx context.Context) error {
 	if err := r.write(h.cfg.ReadyFile); err != nil {
 		return err
 	}
-	if err := r.print(os.Stdout); err != nil {
+	if err := r.print(h.stdout); err != nil {
 		return err
 	}
 	h.logger.InfoContext(ctx, "serving", "listen", r.Listen, "worker_id", r.WorkerID, "store", h.at.String())
 	if h.models.demo != nil {
-		hint(os.Stderr, os.Args[0], r.Listen)
+		hint(h.stderr, os.Args[0], r.Listen)
 	}
 	return nil
 }

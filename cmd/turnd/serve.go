@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/turnd/turnd/internal/telemetry"
 	"github.com/turnd/turnd/server"
@@ -25,10 +28,16 @@ type serveCmd struct {
 // Run implements the command. It returns nil after a clean drain.
 func (c serveCmd) Run(ctx context.Context) error {
 	logger := newLogger(os.Stderr, c.LogFormat, c.LogLevel)
-	h, err := build(ctx, c.Config, logger)
+	return serveHouse(ctx, c.Config, logger, os.Stdout, os.Stderr)
+}
+
+// serveHouse builds everything, serves until ctx ends, and takes everything down again.
+func serveHouse(ctx context.Context, cfg Config, logger *slog.Logger, stdout, stderr io.Writer) error {
+	h, err := build(ctx, cfg, logger)
 	if err != nil {
 		return errors.Join(err, h.close())
 	}
+	h.stdout, h.stderr = stdout, stderr
 	return errors.Join(h.serve(ctx), h.close())
 }
 
@@ -37,6 +46,8 @@ type house struct {
 	cfg    Config
 	logger *slog.Logger
 	at     place
+
+	stdout, stderr io.Writer
 
 	models  models
 	store   store
@@ -90,7 +101,7 @@ func (h *house) openStore(ctx context.Context) (err error) {
 }
 
 func (h *house) setUpTelemetry(ctx context.Context) (err error) {
-	if h.tel, err = telemetry.Setup(ctx, telemetry.Config{Version: version()}); err != nil {
+	if h.tel, err = telemetry.Setup(ctx, telemetry.Config{Version: version(), InstanceID: uuid.NewString()}); err != nil {
 		return err
 	}
 	h.closers = append(h.closers, h.tel.Shutdown)

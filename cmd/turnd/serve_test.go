@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/turnd/turnd/llm/scripted"
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
@@ -125,9 +126,12 @@ func TestTheDemoSaysThatItIsOneAndWhatToPaste(t *testing.T) {
 	text := p.err.String()
 	require.Contains(t, text, "WRN this is a demo")
 	require.Contains(t, text, `-m "hello"`)
-	id := regexp.MustCompile(`grpcurl -plaintext -d '.*"turn_id":"([^"]+)".*' ` + regexp.QuoteMeta(p.ready.Listen)).FindStringSubmatch(text)
-	require.Len(t, id, 2)
-	require.NoError(t, uuid.Validate(id[1]))
+	line := regexp.MustCompile(`grpcurl -plaintext -d '(.*)' ` + regexp.QuoteMeta(p.ready.Listen)).FindStringSubmatch(text)
+	require.Len(t, line, 2)
+	var request turnsv1.TurnRequest
+	require.NoError(t, protojson.Unmarshal([]byte(line[1]), &request))
+	require.NoError(t, uuid.Validate(request.GetInput().GetTurnId()))
+	require.Equal(t, "hello", request.GetInput().GetContent()[0].GetText().GetText())
 
 	pasted := regexp.MustCompile(`chat( --server \S+ -m "hello")`).FindStringSubmatch(text)
 	require.Len(t, pasted, 2)

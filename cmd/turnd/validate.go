@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,7 +110,19 @@ func (c Config) checkModels() error {
 		problems = append(problems,
 			errors.New("--anthropic-base-url, --openai-base-url: with --models write base_url into the models file instead"))
 	}
+	if c.Models == "" && !c.Demo {
+		problems = append(problems,
+			checkKey("--anthropic-base-url", c.AnthropicBaseURL, anthropicKey), checkKey("--openai-base-url", c.OpenAIBaseURL, openAIKey))
+	}
 	return errors.Join(problems...)
+}
+
+// checkKey refuses an address that no key goes with: no endpoint would be made of it.
+func checkKey(flag, address, key string) error {
+	if address == "" || os.Getenv(key) != "" {
+		return nil
+	}
+	return fmt.Errorf("%s: goes with %s, which is not set; a server that needs no key is named in a models file", flag, key)
 }
 
 // checkURL looks at a provider's address. It does not repeat it, since it may hold a password.
