@@ -8,7 +8,9 @@ import (
 // callResult is what one physical call came to.
 type callResult struct {
 	// err is nil if the terminal event was read, or the log's limit was reached.
-	err        *CallError
+	err *CallError
+	// finished says that the terminal event was read.
+	finished   bool
 	stopReason StopReason
 	// used says that the call wrote into the log.
 	used bool
@@ -24,6 +26,10 @@ type callResult struct {
 
 // errFull ends a call whose reply has reached the log's limit.
 var errFull = errors.New("the reply is at its size limit")
+
+// errUnfinished ends a call whose stream ended without its terminal event, whatever else it said: that is a failure and
+// never a completion.
+var errUnfinished = errors.New("the stream ended without its terminal event")
 
 // send makes one physical call and pours what comes back into the log.
 func (r *run) send(ctx context.Context) callResult {
@@ -41,6 +47,9 @@ func (r *run) send(ctx context.Context) callResult {
 		}
 	}
 	c.used, c.replyBytes = w.ownBytes > 0 || w.open, w.ownBytes
+	if c.err == nil && !c.finished && !c.cut {
+		c.fail(errUnfinished)
+	}
 	if c.err == nil {
 		if err := w.end(); err != nil {
 			c.fail(err)
@@ -71,7 +80,7 @@ func (r *run) take(w *pen, c *callResult, delta Delta) error {
 	case UsageReported:
 		c.reported = &d.Usage
 	case Finished:
-		c.stopReason = d.StopReason
+		c.finished, c.stopReason = true, d.StopReason
 	}
 	return nil
 }
