@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"reflect"
 	"time"
@@ -16,7 +17,9 @@ func (s *Service) CreateConversation(ctx context.Context, caller Caller, c Conve
 		c.ID = ConversationID{newID()}
 	}
 	c.Key, c.Tenant, c.Subject = KeyOf(caller.Tenant, c.ID), caller.Tenant, caller.Subject
-	c.Title = dropNUL(c.Title)
+	if err := c.normalise(); err != nil {
+		return Conversation{}, err
+	}
 	stored, created, err := s.store.CreateConversation(ctx, c)
 	switch {
 	case err != nil:
@@ -28,6 +31,29 @@ func (s *Service) CreateConversation(ctx context.Context, caller Caller, c Conve
 			Problem: "is known with other fields; make another under a new id"}
 	}
 	return stored, nil
+}
+
+// maxDefaults bounds a conversation's defaults as they are stored, in bytes, so that a page of conversations is bounded.
+const maxDefaults = 64 << 10
+
+// normalise brings fields into the form that is stored.
+func (c *Conversation) normalise() error {
+	c.Title, c.Defaults = dropNUL(c.Title), c.Defaults.normalise()
+	labels := make(map[string]string, len(c.Labels))
+	for k, v := range c.Labels {
+		labels[dropNUL(k)] = dropNUL(v)
+	}
+	c.Labels = labels
+	defaults, err := EncodeOptions(c.Defaults)
+	if err != nil {
+		return err
+	}
+	if len(defaults) > maxDefaults {
+		return &Error{Code: CodeContentTooLarge, Field: "conversation.defaults",
+			Problem: fmt.Sprintf("is %d bytes and the limit is %d; send long instructions with the turn", len(defaults), maxDefaults),
+			Meta:    map[string]string{"size": fmt.Sprint(len(defaults)), "limit": fmt.Sprint(maxDefaults)}}
+	}
+	return nil
 }
 
 func sameConversation(a, b Conversation) bool {
@@ -109,6 +135,9 @@ func (s *Service) UpdateConversation(ctx context.Context, caller Caller, u Conve
 		}
 		version := c.Version
 		u.apply(&c)
+		if err := c.normalise(); err != nil {
+			return Conversation{}, err
+		}
 		updated, err := s.store.UpdateConversation(ctx, c, version)
 		if err != nil {
 			return Conversation{}, err
@@ -123,7 +152,7 @@ func (s *Service) UpdateConversation(ctx context.Context, caller Caller, u Conve
 
 func (u ConversationUpdate) apply(c *Conversation) {
 	if u.Title != nil {
-		c.Title = dropNUL(*u.Title)
+		c.Title = *u.Title
 	}
 	if u.Defaults != nil {
 		c.Defaults = *u.Defaults

@@ -114,8 +114,11 @@ const (
 // Normalise brings a delivery's input into the form that is hashed and stored: NUL, which Postgres can't hold in text,
 // is dropped from every string. Normalising twice is normalising once.
 func (in Input) Normalise() Input {
-	in.Content = normaliseContent(in.Content)
-	o := &in.Options
+	in.Content, in.Options = normaliseContent(in.Content), in.Options.normalise()
+	return in
+}
+
+func (o Options) normalise() Options {
 	o.Model, o.System = dropNUL(o.Model), dropNUL(o.System)
 	o.StopSequences = mapStrings(o.StopSequences, dropNUL)
 	if len(o.Tools) > 0 {
@@ -125,7 +128,7 @@ func (in Input) Normalise() Input {
 		}
 		o.Tools = tools
 	}
-	return in
+	return o
 }
 
 func normaliseContent(content []Block) []Block {

@@ -143,8 +143,8 @@ func (r *run) callUsage(c callResult) Usage {
 	}
 	u := *c.reported
 	u.Calls, u.Source = 1, SourceReported
-	whole := c.err == nil && !c.cut
-	if est := EstimateTokens(c.replyBytes); !whole && c.replyBytes > 0 {
+	counted := c.err == nil && !c.cut && u.Output > 0
+	if est := EstimateTokens(c.replyBytes); !counted && c.replyBytes > 0 {
 		u.Output, u.Source = max(u.Output, est), SourceEstimated
 	}
 	return u

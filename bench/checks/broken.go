@@ -23,15 +23,15 @@ type breakage struct {
 }
 
 var breakages = []breakage{
-	{name: "fence_sqlite", file: "turns/sqlite/ending.go", pkg: "./turns/sqlite", run: "TestTheStoreKeepsTheContract",
+	{name: "fence_sqlite", file: "turns/sqlite/ending.go", pkg: "./turns/sqlite", run: "TestTheStoreKeepsTheContract/fence",
 		old: "AND epoch = @epoch AND owner = @owner", new: "AND (1 OR epoch = @epoch AND owner = @owner)"},
-	{name: "fence_postgres", file: "turns/postgres/replies.go", pkg: "./turns/postgres", run: "TestConformance",
+	{name: "fence_postgres", file: "turns/postgres/replies.go", pkg: "./turns/postgres", run: "TestConformance/fence",
 		old: "t.status = 'in_flight' AND t.epoch = i.epoch AND t.owner = i.owner", new: "t.status = 'in_flight' AND (true OR t.epoch = i.epoch AND t.owner = i.owner)"},
-	{name: "index_sqlite", file: "migrations/sqlite/00001_turns.sql", pkg: "./turns/sqlite", run: "TestTheStoreKeepsTheContract",
+	{name: "index_sqlite", file: "migrations/sqlite/00001_turns.sql", pkg: "./turns/sqlite", run: "TestTheStoreKeepsTheContract/indexes",
 		old: "CREATE UNIQUE INDEX one_live_reply_per_user_turn", new: "CREATE INDEX one_live_reply_per_user_turn"},
-	{name: "index_postgres", file: "migrations/postgres/00001_turns.sql", pkg: "./turns/postgres", run: "TestConformance",
+	{name: "index_postgres", file: "migrations/postgres/00001_turns.sql", pkg: "./turns/postgres", run: "TestConformance/indexes",
 		old: "CREATE UNIQUE INDEX one_live_reply_per_user_turn", new: "CREATE INDEX one_live_reply_per_user_turn"},
-	{name: "success_on_eof", file: "llm/wire/call.go", pkg: "./llm/wire", run: ".",
+	{name: "success_on_eof", file: "llm/wire/call.go", pkg: "./llm/anthropic", run: ".",
 		old: "err = ErrNoTerminal", new: "return nil"},
 }
 

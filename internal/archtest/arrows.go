@@ -45,6 +45,7 @@ var arrows = []arrow{
 	{From: "./client/...", To: []string{"./proto/...", "./client/..."}, Why: "a client knows the wire alone, as one in another language does"},
 	{From: "./internal/telemetry/...", To: []string{"./turns"}, Why: "telemetry wraps the domain's ports"},
 	{From: "./internal/pgtest/...", To: []string{"./migrations/..."}, Why: "a throw-away Postgres knows nothing of what is stored in it"},
+	{From: "./internal/casetest/...", To: []string{"./..."}, Why: "cases are played through the whole house"},
 	{From: "./internal/archtest/...", Why: "the rules are not part of what they rule"},
 	{From: "./internal/tools/...", To: []string{"./internal/tools/..."}, Why: "tools work on files, not on the house"},
 	{From: "./bench/...", To: []string{"./..."}, Why: "checks may look at everything"},
