@@ -192,6 +192,13 @@ func (e Endpoint) checkChoices(path string, report reporter) {
 			report(path+"."+c.key, "unknown; use one of %s", strings.Join(c.allowed, ", "))
 		}
 	}
+	// A policy that is not kept must not be taken: its operator would count on it.
+	if e.OnAmbiguous == "retry" || e.OnAmbiguous == "hold" {
+		report(path+".on_ambiguous", "not served so far; leave it out or use abandon")
+	}
+	if e.OnPartial == "continue" {
+		report(path+".on_partial", "not served so far; leave it out or use discard")
+	}
 }
 
 func (e Endpoint) checkNumbers(path string, report reporter) {

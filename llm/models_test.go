@@ -25,7 +25,7 @@ endpoints:
     capabilities: {idempotency: advisory, retention: 24h, scope: key, resume: true, lookup: true,
                    cancel: true, fence: true, usage_on_abort: true, disconnect_stops: unknown}
     limits: {first_byte: 2m, idle: 5m, total: 30m, window_tokens: 200000, max_output_tokens: 4096}
-    on_ambiguous: hold
+    on_ambiguous: abandon
     on_partial: discard
     prices: {input: 3.00, output: 15.00, cache_read: 0.30, cache_write: 3.75}
   cloud:
@@ -66,7 +66,7 @@ func TestAModelsFileIsReadWhole(t *testing.T) {
 					Lookup: true, Cancel: true, Fence: true, UsageOnAbort: true},
 				KeyScope: "key", DisconnectStops: "unknown",
 				Limits:      turns.Limits{FirstByte: 2 * time.Minute, Idle: 5 * time.Minute, Total: 30 * time.Minute, WindowTokens: 200000, MaxOutputTokens: 4096},
-				OnAmbiguous: "hold", OnPartial: "discard",
+				OnAmbiguous: "abandon", OnPartial: "discard",
 				Prices: llm.Prices{Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75},
 			},
 			{Name: "cloud", Wire: llm.WireOpenAIChat, BaseURL: "https://models.example.com/v1", Key: "sk-cloud", Dialect: llm.DialectCompatible},
@@ -106,6 +106,7 @@ func TestEveryProblemNamesItsLineAndEntry(t *testing.T) {
 		{"not whole", with("    limits: {window_tokens: 1.5}\n"), []string{"line 6: endpoints.local.limits.window_tokens: must be a whole number"}},
 		{"null", with("    on_partial:\n"), []string{"line 6: endpoints.local.on_partial: must be text"}},
 		{"unknown policy", with("    on_ambiguous: shrug\n"), []string{"line 6: endpoints.local.on_ambiguous", "abandon, retry, hold"}},
+		{"a policy not served", with("    on_ambiguous: hold\n    on_partial: continue\n"), []string{"line 6: endpoints.local.on_ambiguous", "line 7: endpoints.local.on_partial"}},
 		{"unknown capability", with("    capabilities: {idempotency: maybe}\n"), []string{"line 6: endpoints.local.capabilities.idempotency", "enforced"}},
 		{"a dialect elsewhere", with("    dialect: openai\n"), []string{"line 6: endpoints.local.dialect", "openai.chat"}},
 		{"a planned wire", strings.Replace(with(""), "anthropic.messages", "openai.responses", 1), []string{"line 4: endpoints.local.wire: openai.responses is not spoken yet"}},
