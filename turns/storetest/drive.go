@@ -39,6 +39,7 @@ func RunModel(t *testing.T, open Opener) {
 			"stop":       d.stop,
 			"late":       d.late,
 		})
+		d.compareAll()
 	})
 }
 
@@ -151,6 +152,7 @@ func (d *driver) send(c turns.Claim) {
 	require.Equal(d.t, wins, d.claim(c).Won)
 	if wins {
 		d.m.claim(c)
+		d.touched = d.m.replies[len(d.m.replies)-1]
 	}
 }
 
@@ -239,20 +241,32 @@ func (d *driver) late(rt *rapid.T) {
 	r.late = true
 }
 
-// compare reads all that the run has stored and asks the model about it.
+// compare asks the model about what the last action touched.
 func (d *driver) compare(*rapid.T) {
-	for _, c := range d.convs {
-		conv, st := d.m.conversations[c.key], d.lookup(c, turns.TurnID{})
-		require.Equal(d.t, conv != nil, st.Exists)
-		if conv == nil {
-			continue
-		}
-		require.Equal(d.t, []any{conv.version, conv.nextSeq, conv.leaf}, []any{st.Version, st.NextSeq, st.Leaf})
-		require.Len(d.t, d.stale(turns.StaleQuery{Key: &c.key}), d.m.stale(c.key))
-	}
 	if d.touched != nil {
 		d.compareReply(d.touched)
+		d.compareConversation(d.touched.claim.Key)
 	}
+}
+
+// compareAll asks it about everything that the run has stored.
+func (d *driver) compareAll() {
+	for _, c := range d.convs {
+		d.compareConversation(c.key)
+	}
+	for _, r := range d.m.replies {
+		d.compareReply(r)
+	}
+}
+
+func (d *driver) compareConversation(key turns.ConversationKey) {
+	conv, st := d.m.conversations[key], d.lookup(conversation{key: key}, turns.TurnID{})
+	require.Equal(d.t, conv != nil, st.Exists)
+	if conv == nil {
+		return
+	}
+	require.Equal(d.t, []any{conv.version, conv.nextSeq, conv.leaf}, []any{st.Version, st.NextSeq, st.Leaf})
+	require.Len(d.t, d.stale(turns.StaleQuery{Key: &key}), d.m.stale(key))
 }
 
 func (d *driver) compareReply(want *modelReply) {
