@@ -18,7 +18,7 @@ const (
 func (s *Server) replyToWire(r turns.Reply, limit int) (*turnsv1.Reply, error) {
 	out := s.replyHeadToWire(r)
 	if limit <= 0 {
-		out.ContentTruncated = len(r.Content) > 0
+		out.ContentTruncated = r.Length > 0
 		return out, nil
 	}
 	log, err := turns.LogOf(r.Content)
@@ -31,7 +31,7 @@ func (s *Server) replyToWire(r turns.Reply, limit int) (*turnsv1.Reply, error) {
 			content[i] = turns.Opaque{Provider: r.Provider, Type: o.Type}
 		}
 	}
-	out.Content, out.ContentTruncated = contentToWire(content), cut
+	out.Content, out.ContentTruncated = contentToWire(content), cut || log.Len() < r.Length
 	return out, nil
 }
 

@@ -20,7 +20,7 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	}
 	var path []PathRow
 	if !parent.IsZero() {
-		if path, err = a.store.ReadPath(ctx, a.key, parent, pathRows); err != nil {
+		if path, err = a.store.ReadPath(ctx, a.key, parent, PathLimit{Rows: pathRows, Bytes: pathBytes}); err != nil {
 			return pendingRun{}, err
 		}
 	}

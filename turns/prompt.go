@@ -2,8 +2,12 @@ package turns
 
 import "fmt"
 
-// pathRows bounds the one read of a path. It is rows, user turns and replies alike; the window in tokens cuts further.
-const pathRows = 400
+// pathRows and pathBytes bound the one read of a path, in rows of both kinds and in bytes of stored content; the window in
+// tokens cuts further.
+const (
+	pathRows  = 400
+	pathBytes = 16 << 20
+)
 
 // window is a prompt with the row it starts at.
 type window struct {

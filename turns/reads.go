@@ -8,12 +8,15 @@ import (
 )
 
 // maxReplies bounds the replies of one user turn that are read at once; maxPage and defaultPage bound a list's page in
-// entries, and pageBytes in bytes of content.
+// entries, and pageBytes in bytes of content. replyBytes bounds the content of a reply wherever it is not followed, and
+// turnBytes that of all replies to one turn: the newest have it first.
 const (
 	maxReplies  = 100
 	maxPage     = 200
 	defaultPage = 50
 	pageBytes   = 1 << 20
+	replyBytes  = 1 << 20
+	turnBytes   = 4 << 20
 )
 
 // FollowTarget finds the reply that an id names: a reply's own, or a user turn's, which stands for its live reply or,
@@ -45,7 +48,8 @@ func (s *Service) FollowTarget(ctx context.Context, caller Caller, conversation 
 	return key, Reply{}, NotFound("reply", "turn_id")
 }
 
-// GetTurn reads a user turn and all replies to it, oldest first, by the turn's id or that of one of its replies.
+// GetTurn reads a user turn and all replies to it, oldest first, by the turn's id or that of one of its replies. Where
+// content is longer than what is shown of it, the reply's Length says so.
 func (s *Service) GetTurn(ctx context.Context, caller Caller, conversation ConversationID, id RowID) (UserTurn, []Reply, error) {
 	key := KeyOf(caller.Tenant, conversation)
 	turn, err := s.store.FindTurn(ctx, key, id)
@@ -58,7 +62,30 @@ func (s *Service) GetTurn(ctx context.Context, caller Caller, conversation Conve
 			replies, err = s.store.RepliesTo(ctx, key, turn.ID, maxReplies)
 		}
 	}
-	return turn, replies, err
+	if err != nil {
+		return UserTurn{}, nil, err
+	}
+	room := turnBytes
+	for i := len(replies) - 1; i >= 0 && room > 0; i-- {
+		if replies[i], err = s.store.ReadReply(ctx, key, replies[i].ID); err != nil {
+			return UserTurn{}, nil, err
+		}
+		if replies[i].Content, err = cutContent(replies[i].Content); err != nil {
+			return UserTurn{}, nil, err
+		}
+		room -= int(min(replies[i].Length, replyBytes))
+	}
+	return turn, replies, nil
+}
+
+// cutContent bounds what is shown of a reply.
+func cutContent(content []Piece) ([]Piece, error) {
+	log, err := LogOf(content)
+	if err != nil {
+		return nil, err
+	}
+	shown, _, err := log.From(0, replyBytes)
+	return shown, err
 }
 
 // ListQuery asks for a page of the path to a leaf; a zero leaf is the conversation's current one.
@@ -89,22 +116,37 @@ func (s *Service) ListTurns(ctx context.Context, caller Caller, q ListQuery) ([]
 	if err != nil {
 		return nil, "", err
 	}
-	path, err := s.store.ReadPath(ctx, key, from, 2*size+2)
+	entries, next, err := s.userTurns(ctx, key, from, size)
 	if err != nil {
 		return nil, "", err
 	}
-	if len(path) == 0 {
-		return nil, "", NotFound("leaf in this conversation", "leaf_id")
-	}
-	entries, next := pageOf(path, size)
 	if err := s.decorate(ctx, key, entries); err != nil {
 		return nil, "", err
 	}
 	entries, next = cutPage(entries, next)
+	if err := s.showReplies(ctx, key, entries); err != nil {
+		return nil, "", err
+	}
 	if next.IsZero() {
 		return entries, "", nil
 	}
 	return entries, pageToken(next), nil
+}
+
+// userTurns reads the user turns on a path, at least one and at most size, and the row after them. A read that ended at
+// a long reply, before its user turn, goes on there.
+func (s *Service) userTurns(ctx context.Context, key ConversationKey, from RowID, size int) (entries []TurnEntry, next RowID, err error) {
+	for next = from; len(entries) == 0 && !next.IsZero(); {
+		path, err := s.store.ReadPath(ctx, key, next, PathLimit{Rows: 2*size + 2, Bytes: 2 * pageBytes})
+		if err != nil {
+			return nil, next, err
+		}
+		if len(path) == 0 {
+			return nil, next, NotFound("leaf in this conversation", "leaf_id")
+		}
+		entries, next = pageOf(path, size)
+	}
+	return entries, next, nil
 }
 
 // listFrom is the row a page starts at.
@@ -136,10 +178,7 @@ func pageOf(path []PathRow, size int) (entries []TurnEntry, next RowID) {
 		}
 		entries = append(entries, TurnEntry{Turn: *row.User})
 	}
-	if last := path[len(path)-1]; len(entries) > 0 && !last.Parent.IsZero() {
-		next = last.Parent
-	}
-	return entries, next
+	return entries, path[len(path)-1].Parent
 }
 
 // decorate adds to entries what the path does not hold.
@@ -155,6 +194,31 @@ func (s *Service) decorate(ctx context.Context, key ConversationKey, entries []T
 	for i := range entries {
 		e := found[entries[i].Turn.ID]
 		entries[i].Reply, entries[i].ReplyCount, entries[i].Siblings = e.Reply, e.ReplyCount, e.Siblings
+	}
+	return nil
+}
+
+// showReplies reads the content of a page's replies, which the page's bound in bytes bounds too.
+func (s *Service) showReplies(ctx context.Context, key ConversationKey, entries []TurnEntry) error {
+	var positions []LogPosition
+	var replies []*Reply
+	for i := range entries {
+		if r := entries[i].Reply; r != nil && r.Length > 0 {
+			positions, replies = append(positions, LogPosition{Key: key, Reply: r.ID}), append(replies, r)
+		}
+	}
+	views, err := s.store.ReadLogs(ctx, positions)
+	if err != nil {
+		return err
+	}
+	for i, v := range views {
+		if v.Reply.ID.IsZero() {
+			continue // gone meanwhile
+		}
+		*replies[i] = v.Reply
+		if replies[i].Content, err = cutContent(v.Pieces); err != nil {
+			return err
+		}
 	}
 	return nil
 }

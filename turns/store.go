@@ -52,9 +52,9 @@ type Claims interface {
 	// Lookup reads in one statement all that decides what a delivery is. It returns a zero Standing for a conversation
 	// that does not exist.
 	Lookup(ctx context.Context, q LookupQuery) (Standing, error)
-	// ReadPath reads rows from a row upwards to the root, newest first, at most limit rows. It returns no rows if the
-	// first row does not exist.
-	ReadPath(ctx context.Context, key ConversationKey, from RowID, limit int) ([]PathRow, error)
+	// ReadPath reads rows from a row upwards to the root, newest first, up to a limit. It returns no rows if the first row
+	// does not exist.
+	ReadPath(ctx context.Context, key ConversationKey, from RowID, limit PathLimit) ([]PathRow, error)
 	// Claim inserts replies in flight, each with its call row, its user turn if that is new, and its conversation if
 	// that is new. An item is won only if the conversation is still at ExpectVersion and not deleted, the slot is free,
 	// no reply of the conversation is in flight, and the owner is not dead; else nothing of it is written. The same item
@@ -98,6 +98,13 @@ type Standing struct {
 	Newest *Reply
 	// Cursor answers LookupQuery.Cursor: the reply, without content, if it is one of the turn's.
 	Cursor *Reply
+}
+
+// PathLimit bounds a path: it has at most Rows rows, and ends with the row whose stored content takes it to Bytes bytes
+// or beyond.
+type PathLimit struct {
+	Rows  int
+	Bytes int
 }
 
 // PathRow is one row of a path.
@@ -326,10 +333,10 @@ type Reader interface {
 	ReadLogs(ctx context.Context, positions []LogPosition) ([]LogView, error)
 	// FindTurn reads the user turn that an id names: its own, or that of a reply to it. Missing is CodeNotFound.
 	FindTurn(ctx context.Context, key ConversationKey, id RowID) (UserTurn, error)
-	// RepliesTo reads all replies to a user turn with content, oldest first, at most limit.
+	// RepliesTo reads the replies to a user turn without content, oldest first, at most limit.
 	RepliesTo(ctx context.Context, key ConversationKey, turn TurnID, limit int) ([]Reply, error)
-	// Entries reads what ListTurns shows of user turns: for each the live reply, or the newest, with content, the number
-	// of replies, and the siblings' ids, oldest first.
+	// Entries reads what ListTurns shows of user turns: for each the live reply, or the newest, without content, the
+	// number of replies, and the siblings' ids, oldest first.
 	Entries(ctx context.Context, key ConversationKey, turns []TurnID) (map[TurnID]Entry, error)
 }
 

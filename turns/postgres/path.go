@@ -15,11 +15,12 @@ import (
 // for each row: the planner takes conversations to be short, and would rather read all of one.
 const readPath = `
 WITH RECURSIVE path AS (
-	SELECT r.id, r.parent_id, 1 AS depth FROM turns r WHERE r.conversation_key = @key AND r.id = @from AND @limit::int > 0
+	SELECT r.id, r.parent_id, 1 AS depth, octet_length(r.content)::bigint AS bytes
+	FROM turns r WHERE r.conversation_key = @key AND r.id = @from AND @rows::int > 0
 	UNION ALL
-	SELECT p.id, p.parent_id, path.depth + 1
+	SELECT p.id, p.parent_id, path.depth + 1, path.bytes + octet_length(p.content)
 	FROM path JOIN turns p ON p.conversation_key = @key AND p.id = path.parent_id
-	WHERE path.depth < @limit::int
+	WHERE path.depth < @rows::int AND path.bytes < @bytes::bigint
 )
 SELECT` + rowColumns + allContent + `
 FROM path
@@ -29,9 +30,9 @@ LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'
 ORDER BY path.depth`
 
 // ReadPath implements turns.Claims.
-func (s *Store) ReadPath(ctx context.Context, key turns.ConversationKey, from turns.RowID, limit int) ([]turns.PathRow, error) {
+func (s *Store) ReadPath(ctx context.Context, key turns.ConversationKey, from turns.RowID, limit turns.PathLimit) ([]turns.PathRow, error) {
 	rows, err := collect(ctx, s.pool, readPath, pgx.NamedArgs{
-		"key": zeronull.UUID(key), "from": zeronull.UUID(from.UUID), "limit": limit,
+		"key": zeronull.UUID(key), "from": zeronull.UUID(from.UUID), "rows": limit.Rows, "bytes": limit.Bytes,
 	}, pgx.RowToStructByName[turnRow])
 	if err != nil {
 		return nil, mapRead("read a path", err)

@@ -108,7 +108,10 @@ func (d database) useEverything(t *testing.T) {
 			_, err := s.Lookup(ctx, turns.LookupQuery{Key: run.Key, Turn: run.Turn, Parent: run.Reply.ID.Row(), Cursor: run.Reply.ID})
 			return err
 		},
-		func() error { _, err := s.ReadPath(ctx, run.Key, run.Reply.ID.Row(), 100); return err },
+		func() error {
+			_, err := s.ReadPath(ctx, run.Key, run.Reply.ID.Row(), turns.PathLimit{Rows: 100, Bytes: 1 << 20})
+			return err
+		},
 		func() error { _, err := s.Claim(ctx, []turns.Claim{fresh}); return err },
 		func() error { _, err := s.PermitCalls(ctx, []turns.CallPermit{permitFor(run)}); return err },
 		func() error { _, err := s.Checkpoint(ctx, []turns.Checkpoint{cp}); return err },

@@ -129,7 +129,7 @@ func (s *Store) FindTurn(ctx context.Context, key turns.ConversationKey, id turn
 }
 
 const repliesTo = `
-SELECT` + rowColumns + allContent + `
+SELECT` + rowColumns + ownContent + `
 FROM` + rowSource + `
 WHERE t.conversation_key = @key AND t.responds_to = @turn AND t.role = 'assistant'
 ORDER BY t.attempt LIMIT @limit`
@@ -164,7 +164,7 @@ SELECT u.id AS turn_id,
 			UNION ALL
 			SELECT s.id, s.seq FROM turns s
 			WHERE u.parent_id IS NULL AND s.conversation_key = @key AND s.parent_id IS NULL AND s.role = 'user'
-		) b ORDER BY b.seq LIMIT 1000) AS siblings,` + rowColumns + allContent + `
+		) b ORDER BY b.seq LIMIT 1000) AS siblings,` + rowColumns + ownContent + `
 FROM unnest(@turns::uuid[]) AS asked (id)
 CROSS JOIN LATERAL (SELECT * FROM turns r WHERE r.conversation_key = @key AND r.id = asked.id AND r.role = 'user' LIMIT 1) u
 JOIN conversations c ON c.conversation_key = u.conversation_key

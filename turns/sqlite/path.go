@@ -7,21 +7,22 @@ import (
 )
 
 // CROSS JOIN keeps the order of the joins: SQLite would else read the whole conversation to look for the path in it.
-const readPath = `WITH RECURSIVE up (id, parent_id, depth) AS (
-		SELECT id, parent_id, 1 FROM turns WHERE conversation_key = @key AND id = @from
+const readPath = `WITH RECURSIVE up (id, parent_id, depth, bytes) AS (
+		SELECT id, parent_id, 1, octet_length(content) FROM turns WHERE conversation_key = @key AND id = @from
 		UNION ALL
-		SELECT t.id, t.parent_id, up.depth + 1 FROM up CROSS JOIN turns t ON t.conversation_key = @key AND t.id = up.parent_id
-		WHERE up.depth < @limit)
+		SELECT t.id, t.parent_id, up.depth + 1, up.bytes + octet_length(t.content)
+		FROM up CROSS JOIN turns t ON t.conversation_key = @key AND t.id = up.parent_id
+		WHERE up.depth < @rows AND up.bytes < @bytes)
 	SELECT ` + rowColumns + `r.content
 	FROM up CROSS JOIN turns r ON r.conversation_key = @key AND r.id = up.id
 		JOIN conversations c ON c.conversation_key = r.conversation_key
 		LEFT JOIN workers w ON w.worker_id = r.owner
-	ORDER BY up.depth LIMIT @limit`
+	ORDER BY up.depth LIMIT @rows`
 
 // ReadPath implements turns.Claims.
-func (s *Store) ReadPath(ctx context.Context, key turns.ConversationKey, from turns.RowID, limit int) (path []turns.PathRow, err error) {
+func (s *Store) ReadPath(ctx context.Context, key turns.ConversationKey, from turns.RowID, limit turns.PathLimit) (path []turns.PathRow, err error) {
 	err = s.readTx(ctx, "read path", func(t *tx) error {
-		rows, err := t.rows(readPath, arg("key", key[:]), blob("from", from.UUID), arg("limit", limit))
+		rows, err := t.rows(readPath, arg("key", key[:]), blob("from", from.UUID), arg("rows", limit.Rows), arg("bytes", limit.Bytes))
 		if err != nil {
 			return err
 		}

@@ -100,7 +100,7 @@ func (s *Store) FindTurn(ctx context.Context, key turns.ConversationKey, id turn
 	return turn, err
 }
 
-const repliesTo = `SELECT ` + rowColumns + `r.content` + rowTables + `
+const repliesTo = `SELECT ` + rowColumns + `''` + rowTables + `
 	WHERE r.conversation_key = @key AND r.responds_to = @turn ORDER BY r.attempt LIMIT @limit`
 
 // RepliesTo implements turns.Reader.
@@ -111,9 +111,6 @@ func (s *Store) RepliesTo(ctx context.Context, key turns.ConversationKey, turn t
 			return err
 		}
 		for i := range rows {
-			if err := t.fill(key, &rows[i]); err != nil {
-				return err
-			}
 			replies = append(replies, rows[i].reply)
 		}
 		return nil
@@ -169,7 +166,7 @@ func (t *tx) siblings(key turns.ConversationKey, id turns.TurnID) (ids []turns.T
 }
 
 // The live reply comes first, then the newest.
-const readShown = `SELECT ` + rowColumns + `r.content,
+const readShown = `SELECT ` + rowColumns + `'',
 		(SELECT COUNT(*) FROM turns WHERE conversation_key = @key AND responds_to = @turn)` + rowTables + `
 	WHERE r.conversation_key = @key AND r.responds_to = @turn
 	ORDER BY r.status <> 'abandoned' DESC, r.attempt DESC LIMIT 1`
@@ -183,6 +180,5 @@ func (t *tx) shown(key turns.ConversationKey, id turns.TurnID) (reply *turns.Rep
 	if err != nil || count == 0 {
 		return nil, 0, err
 	}
-	err = t.fill(key, &r)
-	return &r.reply, count, err
+	return &r.reply, count, nil
 }

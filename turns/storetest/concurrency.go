@@ -149,7 +149,7 @@ func manyReads(t *testing.T, w *world) {
 		case 1:
 			_, err = w.Store.ReadReply(w.ctx, c.key, claim.Reply.ID)
 		case 2:
-			_, err = w.Store.ReadPath(w.ctx, c.key, claim.Reply.ID.Row(), 10)
+			_, err = w.Store.ReadPath(w.ctx, c.key, claim.Reply.ID.Row(), turns.PathLimit{Rows: 10, Bytes: 1 << 20})
 		case 3:
 			_, err = w.Store.StaleReplies(w.ctx, turns.StaleQuery{Limit: 10})
 		}

@@ -31,7 +31,7 @@ func (w *world) everyMethod(ctx context.Context, claim turns.Claim, check func(m
 	check("BuryWorkers", second(s.BuryWorkers(ctx)))
 	check("ForgetWorkers", s.ForgetWorkers(ctx, 0))
 	check("Lookup", second(s.Lookup(ctx, turns.LookupQuery{Key: key})))
-	check("ReadPath", second(s.ReadPath(ctx, key, claim.Turn.Row(), 10)))
+	check("ReadPath", second(s.ReadPath(ctx, key, claim.Turn.Row(), turns.PathLimit{Rows: 10, Bytes: 1 << 20})))
 	check("Claim", second(s.Claim(ctx, []turns.Claim{w.first(newConversation())})))
 	check("PermitCalls", second(s.PermitCalls(ctx, []turns.CallPermit{permitFor(claim, 2)})))
 	check("CloseCalls", s.CloseCalls(ctx, []turns.CallOutcome{*closing(key, claim.Call.ID, turns.ClassOK)}))

@@ -163,7 +163,7 @@ func (f *Faults) Lookup(ctx context.Context, q turns.LookupQuery) (turns.Standin
 }
 
 // ReadPath implements turns.Store.
-func (f *Faults) ReadPath(ctx context.Context, key turns.ConversationKey, from turns.RowID, limit int) ([]turns.PathRow, error) {
+func (f *Faults) ReadPath(ctx context.Context, key turns.ConversationKey, from turns.RowID, limit turns.PathLimit) ([]turns.PathRow, error) {
 	return spoil(ctx, f, "ReadPath", func() ([]turns.PathRow, error) { return f.store.ReadPath(ctx, key, from, limit) })
 }
 

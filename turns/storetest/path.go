@@ -12,7 +12,8 @@ import (
 func paths() []promise {
 	return []promise{
 		{"a path goes from a row to the root, newest first", aPathGoesToTheRoot},
-		{"a path has at most limit rows", aPathIsBounded},
+		{"a path has at most so many rows", aPathIsBounded},
+		{"a path ends with the row that takes it to so many bytes", aPathIsBoundedInBytes},
 		{"a path of a row that does not exist is empty", aPathOfNothingIsEmpty},
 		{"a path follows parents and leaves siblings out", aPathLeavesSiblingsOut},
 		{"a path carries the content of both kinds of rows", aPathCarriesContent},
@@ -21,7 +22,7 @@ func paths() []promise {
 
 func (w *world) path(c conversation, from turns.RowID, limit int) []turns.PathRow {
 	w.t.Helper()
-	rows, err := w.Store.ReadPath(w.ctx, c.key, from, limit)
+	rows, err := w.Store.ReadPath(w.ctx, c.key, from, turns.PathLimit{Rows: limit, Bytes: 1 << 20})
 	require.NoError(w.t, err)
 	return rows
 }
@@ -61,6 +62,21 @@ func aPathIsBounded(t *testing.T, w *world) {
 	c, ids := w.line(3)
 	require.Equal(t, ids[:4], idsOf(w.path(c, ids[0], 4)))
 	require.Equal(t, ids[:1], idsOf(w.path(c, ids[0], 1)))
+}
+
+func aPathIsBoundedInBytes(t *testing.T, w *world) {
+	c, ids := w.line(6)
+	for bytes, last := 1, 0; bytes < 2000; bytes *= 2 {
+		rows, err := w.Store.ReadPath(w.ctx, c.key, ids[0], turns.PathLimit{Rows: 100, Bytes: bytes})
+		require.NoError(t, err)
+		require.NotEmpty(t, rows, "the first row is always read")
+		require.GreaterOrEqual(t, len(rows), last)
+		require.Equal(t, ids[:len(rows)], idsOf(rows))
+		last = len(rows)
+	}
+	one, err := w.Store.ReadPath(w.ctx, c.key, ids[0], turns.PathLimit{Rows: 100, Bytes: 1})
+	require.NoError(t, err)
+	require.Len(t, one, 1)
 }
 
 func aPathOfNothingIsEmpty(t *testing.T, w *world) {
