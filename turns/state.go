@@ -108,7 +108,8 @@ type Transition struct {
 	When string
 }
 
-var revivable = []Reason{ReasonLeaseExpired, ReasonDeadline, ReasonShutdown, ReasonHeldReleased}
+// Revivable are the reasons after which a reply that was ended from outside may come back by its last owner's hand.
+var Revivable = []Reason{ReasonLeaseExpired, ReasonDeadline, ReasonShutdown, ReasonHeldReleased}
 
 // Transitions is the one table of what may become of a reply. The stores' CHECK constraints, the tests of every pair of
 // status and verb, and the picture in the docs come from it. What is not here changes nothing and is a typed error.
@@ -129,8 +130,8 @@ var Transitions = []Transition{
 	{From: StatusHeld, Verb: VerbAdopt, To: StatusComplete, Actor: ActorOperator, When: "a lookup or an operator has the whole text"},
 	{From: StatusHeld, Verb: VerbFinish, To: StatusComplete, Actor: ActorLastOwner, When: "late but whole"},
 	{From: StatusHeld, Verb: VerbCancel, To: StatusAbandoned, Actor: ActorClient, When: "at once", Reasons: []Reason{ReasonCancelled, ReasonDeleted}},
-	{From: StatusAbandoned, FromReasons: revivable, Verb: VerbRevive, To: StatusInFlight, Actor: ActorLastOwner, When: "still streaming, same generation, not cancelled, slot free; epoch + 1"},
-	{From: StatusAbandoned, FromReasons: revivable, Verb: VerbSalvage, To: StatusComplete, Actor: ActorLastOwner, When: "finished, same generation, not cancelled, slot free"},
+	{From: StatusAbandoned, FromReasons: Revivable, Verb: VerbRevive, To: StatusInFlight, Actor: ActorLastOwner, When: "still streaming, same generation, not cancelled, slot free; epoch + 1"},
+	{From: StatusAbandoned, FromReasons: Revivable, Verb: VerbSalvage, To: StatusComplete, Actor: ActorLastOwner, When: "finished, same generation, not cancelled, slot free"},
 	{From: StatusAbandoned, Verb: VerbSettle, To: StatusAbandoned, Actor: ActorLastOwner, When: "once: partial content, usage, ledger"},
 	{From: StatusComplete, Verb: VerbSupersede, To: StatusAbandoned, Actor: ActorClient, When: "with the new live reply in the same commit", Reasons: []Reason{ReasonSuperseded}},
 	{From: StatusAbandoned, FromReasons: []Reason{ReasonSuperseded}, Verb: VerbSelect, To: StatusComplete, Actor: ActorClient, When: "a reply that was whole"},

@@ -89,7 +89,7 @@ type Standing struct {
 	// LastTurn is the user turn with the highest seq.
 	LastTurn TurnID
 	// Turn is the user turn asked for, nil if it is not stored; InputHash is of its input and CancelledGeneration the
-	// newest generation that was asked to stop.
+	// newest generation that was asked to stop (0: none).
 	Turn                *UserTurn
 	InputHash           []byte
 	CancelledGeneration int32
@@ -129,8 +129,11 @@ type Claim struct {
 	// NewTurn is the user turn to store with its reply; nil for a further attempt of a stored one.
 	NewTurn *NewTurn
 	Turn    TurnID
-	Reply   NewReply
-	Call    NewCall
+	// Supersede is the complete reply that this one takes the place of: it becomes abandoned(superseded) in the same
+	// commit, and the claim is lost if it is no longer complete. Zero: no reply is live.
+	Supersede ReplyID
+	Reply     NewReply
+	Call      NewCall
 }
 
 // NewTurn is a user turn to store.
@@ -144,11 +147,14 @@ type NewTurn struct {
 
 // NewReply is a reply to insert as in flight with epoch 1.
 type NewReply struct {
-	ID         ReplyID
-	Attempt    int32
+	ID      ReplyID
+	Attempt int32
+	// Generation is the user turn's, or one more: then the user turn's grows with it.
 	Generation int32
-	Owner      WorkerID
-	Route      Route
+	// Options are those of the generation where a regenerate changed them; all later attempts of it use them again.
+	Options Options
+	Owner   WorkerID
+	Route   Route
 	// Calls and Waited are the turn's and generation's budget spent up to and with call 1 of this reply.
 	Calls          int
 	Waited         time.Duration
@@ -200,9 +206,43 @@ type Replies interface {
 	// StaleReplies reads, without locks, replies in flight whose owner is dead or unknown or whose own deadline has passed.
 	StaleReplies(ctx context.Context, q StaleQuery) ([]StaleReply, error)
 	// Sweep ends a stale reply from outside. It is won only if the reply is still in flight under the epoch and owner
-	// that were read, its log still as long, and its owner still dead or its deadline passed. Open calls are closed as
-	// given. The reply's epoch stays.
+	// that were read, its log still as long, and its owner still dead or its deadline passed; with VerbCancel a stop that
+	// was asked for is enough. Open calls are closed as given. The reply's epoch stays, and it is not settled.
 	Sweep(ctx context.Context, s Sweeping) (won bool, err error)
+}
+
+// Returns is the part of a Store by which a worker finds and brings back what is its own. Revive and Salvage share a guard:
+// the reply is abandoned for a reason of Revivable, under the fence's epoch and owner, not settled; its generation is its
+// user turn's current one and was not asked to stop; no later turn was started; and the indexes find the slot and the
+// conversation free. Both let the conversation's version grow, so that a claim that was computed before is lost.
+type Returns interface {
+	// OwnedReplies reads the fences of an owner's replies in flight that were claimed longer than age ago, oldest first.
+	OwnedReplies(ctx context.Context, owner WorkerID, age time.Duration, limit int) ([]Fence, error)
+	// Revive brings a reply that was ended from outside back in flight, under the next epoch and a new owner, with the
+	// whole log so far.
+	Revive(ctx context.Context, r Revival) (won bool, err error)
+	// Salvage completes a reply that was ended from outside and whose last owner has it whole.
+	// Its calls are corrected as given.
+	Salvage(ctx context.Context, e Ending) (won bool, err error)
+	// Settle gives an abandoned reply, once, what its last owner knew of it: content that extends what is stored, usage,
+	// and its calls as given. Only the reply's epoch, owner and that nobody settled it are asked for; status and reason
+	// stay. The fence's owner is the last one.
+	Settle(ctx context.Context, e Ending) (won bool, err error)
+}
+
+// Revival is one Revive.
+type Revival struct {
+	// Fence names the reply under its last owner.
+	Fence Fence
+	// Owner runs it from now on; it must not be dead.
+	Owner WorkerID
+	// Pieces are the whole log, which must extend the stored content, Length its length.
+	Pieces []Piece
+	Length uint32
+	// Deadline is the most time from now on.
+	Deadline time.Duration
+	// Call is the call that is still under way: its row is open again.
+	Call CallID
 }
 
 // CallPermit asks for one further call.
@@ -321,6 +361,29 @@ type Sweeping struct {
 	Length  uint32
 	Usage   Usage
 	Calls   []CallOutcome
+}
+
+// Stops is the part of a Store by which people stop and choose.
+type Stops interface {
+	// RequestStop asks for a stop of a user turn's current generation: nothing of it is claimed, revived or salvaged any
+	// more, and the owner of its reply in flight learns of it at its next checkpoint. A held reply is abandoned as
+	// cancelled at once. A turn whose live reply is complete stays as it is. The conversation's version grows, so that a
+	// claim that was computed before is lost. It returns the turn's live reply, or its newest, without content, as it now
+	// stands; a missing turn is CodeNotFound. Again is no error.
+	RequestStop(ctx context.Context, key ConversationKey, turn TurnID) (Reply, error)
+	// Select makes another reply of a user turn the live one: Supersede, if not zero, goes from complete to
+	// abandoned(superseded), and Select from abandoned(superseded) to complete, in one commit, and the conversation's leaf
+	// becomes Select. It is won only if the conversation is at ExpectVersion and not deleted, and both are as said.
+	Select(ctx context.Context, s Selection) (won bool, err error)
+}
+
+// Selection is one Select.
+type Selection struct {
+	Key           ConversationKey
+	ExpectVersion int64
+	Turn          TurnID
+	Select        ReplyID
+	Supersede     ReplyID
 }
 
 // Reader is the part of a Store that only reads.

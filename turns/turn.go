@@ -31,6 +31,11 @@ type Reply struct {
 	// Epoch grows by one at each takeover; every write of the reply carries it.
 	Epoch int64
 	Owner WorkerID
+	// Options are those of its generation where a regenerate changed them.
+	Options Options
+	// Settled says that its last owner has said all it knew of it, and CancelRequested that a stop was asked for.
+	Settled         bool
+	CancelRequested bool
 	// Content is the stored log; nil where a statement did not ask for it.
 	Content []Piece
 	// Length is the length of the stored log.
