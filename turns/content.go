@@ -53,10 +53,12 @@ type ToolResult struct {
 	Content   []Block
 }
 
-// Thinking is reasoning as far as the provider shows it.
+// Thinking is reasoning as far as the provider shows it. Seal goes back to the vendor that made it and to nobody else; it
+// is no part of any answer to a client.
 type Thinking struct {
 	Text     string
 	Redacted bool
+	Seal     string
 }
 
 // Refusal holds the model's words of refusal.

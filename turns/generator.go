@@ -118,7 +118,7 @@ func KeyFor(turn TurnID, generation int32, hash [sha256.Size]byte) string {
 }
 
 // Delta is one thing a provider said. The set is closed: Responded, ResponseStarted, BlockStarted, BlockDelta,
-// BlockEnded, UsageReported, Finished.
+// BlockSealed, BlockEnded, UsageReported, Finished.
 type Delta interface{ isDelta() }
 
 // Responded says that a response's headers came with a good status.
@@ -131,15 +131,21 @@ type Responded struct {
 // ResponseStarted carries the vendor's id of the response as soon as it is known.
 type ResponseStarted struct{ ResponseID string }
 
-// BlockStarted begins the next block of content. ToolUseID and ToolName go with KindToolUse.
+// BlockStarted begins the next block of content. ToolUseID and ToolName go with KindToolUse. Redacted goes with
+// KindThinking: the vendor shows nothing of it.
 type BlockStarted struct {
 	Kind      BlockKind
 	ToolUseID string
 	ToolName  string
+	Redacted  bool
 }
 
 // BlockDelta is more of the open block: whole runes, without NUL.
 type BlockDelta struct{ Text string }
+
+// BlockSealed gives the seal of the open block: what its vendor wants to see again with it, such as a signature. Data is
+// the adapter's own, valid UTF-8 without NUL; nobody else reads it, and it is never shown. A later one replaces it.
+type BlockSealed struct{ Data string }
 
 // BlockEnded ends the open block.
 type BlockEnded struct{}
@@ -154,6 +160,7 @@ func (Responded) isDelta()       {}
 func (ResponseStarted) isDelta() {}
 func (BlockStarted) isDelta()    {}
 func (BlockDelta) isDelta()      {}
+func (BlockSealed) isDelta()     {}
 func (BlockEnded) isDelta()      {}
 func (UsageReported) isDelta()   {}
 func (Finished) isDelta()        {}

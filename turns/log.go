@@ -20,10 +20,15 @@ type Piece struct {
 	// ToolUseID and ToolName go with Starts of a KindToolUse block.
 	ToolUseID string `json:"i,omitempty"`
 	ToolName  string `json:"n,omitempty"`
+	// Redacted goes with Starts of a KindThinking block of which nothing is shown.
+	Redacted bool `json:"r,omitempty"`
 	// Text holds the bytes, whole runes.
 	Text string `json:"t,omitempty"`
 	// Ends says that the block ends here.
 	Ends bool `json:"e,omitempty"`
+	// Seal goes with Ends: what the block's vendor wants to see again with it. It takes no room in the log and is sent to
+	// no client.
+	Seal string `json:"g,omitempty"`
 }
 
 // Len is the room the piece takes in the log.
@@ -73,8 +78,10 @@ type logBlock struct {
 	kind     BlockKind
 	toolID   string
 	toolName string
+	redacted bool
 	text     []byte
 	ended    bool
+	seal     string
 }
 
 func (b *logBlock) end() uint32 {
@@ -112,7 +119,8 @@ func (l *Log) Append(p Piece) error {
 		if int(p.Block) != len(l.blocks) {
 			return fmt.Errorf("append to log: block %d starts after %d blocks", p.Block, len(l.blocks))
 		}
-		l.blocks = append(l.blocks, logBlock{start: l.length, kind: p.Kind, toolID: p.ToolUseID, toolName: p.ToolName})
+		l.blocks = append(l.blocks, logBlock{start: l.length, kind: p.Kind, toolID: p.ToolUseID, toolName: p.ToolName,
+			redacted: p.Redacted})
 	}
 	n := len(l.blocks)
 	if n == 0 || int(p.Block) != n-1 || l.blocks[n-1].ended {
@@ -120,7 +128,9 @@ func (l *Log) Append(p Piece) error {
 	}
 	b := &l.blocks[n-1]
 	b.text = append(b.text, p.Text...)
-	b.ended = p.Ends
+	if b.ended = p.Ends; p.Ends {
+		b.seal = p.Seal
+	}
 	l.length = b.end()
 	return nil
 }
@@ -165,7 +175,7 @@ func (l *Log) blockAt(offset uint32) int {
 func (b *logBlock) piece(index, offset uint32, room int) (Piece, error) {
 	p := Piece{Block: index, Kind: b.kind}
 	if offset == b.start {
-		p.Starts, p.ToolUseID, p.ToolName = true, b.toolID, b.toolName
+		p.Starts, p.ToolUseID, p.ToolName, p.Redacted = true, b.toolID, b.toolName, b.redacted
 		offset++
 	}
 	from := int(offset - b.start - 1)
@@ -180,7 +190,9 @@ func (b *logBlock) piece(index, offset uint32, room int) (Piece, error) {
 		}
 	}
 	p.Text = string(b.text[from:to])
-	p.Ends = b.ended && to == len(b.text)
+	if p.Ends = b.ended && to == len(b.text); p.Ends {
+		p.Seal = b.seal
+	}
 	return p, nil
 }
 
@@ -193,7 +205,7 @@ func (l *Log) Blocks(limit int) (content []Block, cut bool) {
 		case KindText:
 			content = append(content, Text{p.Text})
 		case KindThinking:
-			content = append(content, Thinking{Text: p.Text})
+			content = append(content, Thinking{Text: p.Text, Redacted: p.Redacted, Seal: p.Seal})
 		case KindToolUse:
 			content = append(content, ToolUse{ID: p.ToolUseID, Name: p.ToolName, InputJSON: p.Text})
 		case KindRefusal:

@@ -18,8 +18,13 @@ func drawLog(t *rapid.T) *turns.Log {
 	for i := range blocks {
 		kind := rapid.SampledFrom([]turns.BlockKind{turns.KindText, turns.KindThinking, turns.KindToolUse}).Draw(t, "kind")
 		first := turns.Piece{Block: uint32(i), Kind: kind, Starts: true}
-		if kind == turns.KindToolUse {
+		last := turns.Piece{Block: uint32(i), Kind: kind, Ends: true}
+		switch kind {
+		case turns.KindToolUse:
 			first.ToolUseID, first.ToolName = "call", "lookup"
+		case turns.KindThinking:
+			first.Redacted = rapid.Bool().Draw(t, "redacted")
+			last.Seal = rapid.SampledFrom([]string{"", "seal"}).Draw(t, "seal")
 		}
 		must(t, log.Append(first))
 		for range rapid.IntRange(0, 4).Draw(t, "writes") {
@@ -27,7 +32,7 @@ func drawLog(t *rapid.T) *turns.Log {
 			must(t, log.Append(turns.Piece{Block: uint32(i), Kind: kind, Text: text}))
 		}
 		if i < blocks-1 || rapid.Bool().Draw(t, "ended") {
-			must(t, log.Append(turns.Piece{Block: uint32(i), Kind: kind, Ends: true}))
+			must(t, log.Append(last))
 		}
 	}
 	return log
@@ -118,4 +123,23 @@ func TestContentIsCutAtItsLimitAndSaysSo(t *testing.T) {
 	blocks, cut = log.Blocks(0)
 	require.False(t, cut)
 	require.Equal(t, strings.Repeat("你", 100), turns.PlainText(blocks))
+}
+
+func TestASealStandsWithTheEndOfItsBlockAndTakesNoRoom(t *testing.T) {
+	log := new(turns.Log)
+	must(t, log.Append(turns.Piece{Kind: turns.KindThinking, Starts: true, Text: "hm", Seal: "too early"}))
+	must(t, log.Append(turns.Piece{Kind: turns.KindThinking, Ends: true, Seal: "s1"}))
+	must(t, log.Append(turns.Piece{Block: 1, Kind: turns.KindThinking, Starts: true, Redacted: true, Ends: true, Seal: "s2"}))
+	require.Equal(t, uint32(6), log.Len())
+	for offset := range log.Len() {
+		pieces, _, err := log.From(offset, 1)
+		require.NoError(t, err)
+		for _, p := range pieces {
+			require.Equal(t, p.Ends, p.Seal != "", "offset %d", offset)
+		}
+	}
+	blocks, _ := log.Blocks(0)
+	require.Equal(t, []turns.Block{turns.Thinking{Text: "hm", Seal: "s1"}, turns.Thinking{Redacted: true, Seal: "s2"}}, blocks)
+	open, _ := log.Blocks(1)
+	require.Equal(t, []turns.Block{turns.Thinking{Text: "h"}}, open, "a block that is cut has no seal: the seal is of all of it")
 }

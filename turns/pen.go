@@ -12,6 +12,10 @@ type pen struct {
 	pending *BlockStarted
 	open    bool
 	kind    BlockKind
+	// seal is the open block's, and sealed the bytes of all seals: they take no room in the log, yet must not grow beyond
+	// its limit.
+	seal   string
+	sealed int
 	// full says that the log's limit was reached and the rest was not written.
 	full bool
 	// ownBytes counts the content this pen wrote.
@@ -27,6 +31,14 @@ func (p *pen) start(b BlockStarted) error {
 	return nil
 }
 
+// keep remembers the open block's seal for its end. One for which there is no room is dropped: its block is shown all the
+// same, and only cannot go back to its vendor.
+func (p *pen) keep(seal string) {
+	if p.sealed+len(seal) <= p.max && (p.open || p.pending != nil) {
+		p.seal = seal
+	}
+}
+
 func (p *pen) write(text string) error {
 	if text == "" || p.full || (p.pending == nil && !p.open) {
 		return nil
@@ -40,12 +52,12 @@ func (p *pen) write(text string) error {
 	return p.append(text, false)
 }
 
-// end ends the block. One that got no byte is dropped, unless its start alone says something.
+// end ends the block. One that got no byte is dropped, unless its start alone or its seal says something.
 func (p *pen) end() error {
 	switch {
 	case p.open:
 		return p.append("", true)
-	case p.pending != nil && (p.pending.Kind == KindToolUse || p.pending.Kind == KindOpaque):
+	case p.pending != nil && (p.pending.Kind == KindToolUse || p.pending.Kind == KindOpaque || p.seal != ""):
 		return p.append("", true)
 	}
 	p.pending = nil
@@ -56,6 +68,10 @@ func (p *pen) append(text string, ends bool) error {
 	piece := Piece{Block: p.block, Kind: p.kind, Text: text, Ends: ends}
 	if b := p.pending; b != nil {
 		piece.Kind, piece.Starts, piece.ToolUseID, piece.ToolName = b.Kind, true, b.ToolUseID, b.ToolName
+		piece.Redacted = b.Redacted
+	}
+	if ends {
+		piece.Seal = p.seal
 	}
 	if err := p.log.Append(piece); err != nil {
 		return err
@@ -64,6 +80,7 @@ func (p *pen) append(text string, ends bool) error {
 	p.written += int(piece.Len())
 	p.ownBytes += len(text)
 	if ends {
+		p.sealed, p.seal = p.sealed+len(p.seal), ""
 		p.block++
 	}
 	return nil

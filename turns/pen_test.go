@@ -62,3 +62,36 @@ func TestALogStopsAtItsLimitBetweenRunes(t *testing.T) {
 		require.NoError(t, p.write("more"), "what comes after is dropped")
 	}
 }
+
+func TestASealIsWrittenWithTheEndOfItsBlockEvenIfNothingElseIs(t *testing.T) {
+	p, log := newPen(100)
+	p.keep("of no block")
+	require.NoError(t, p.start(BlockStarted{Kind: KindThinking}))
+	require.NoError(t, p.write("hm"))
+	p.keep("s1")
+	require.NoError(t, p.start(BlockStarted{Kind: KindThinking, Redacted: true}))
+	p.keep("s2")
+	require.NoError(t, p.end())
+	require.NoError(t, p.start(BlockStarted{Kind: KindThinking}))
+	require.NoError(t, p.end())
+	blocks, _ := log.Blocks(0)
+	require.Equal(t, []Block{Thinking{Text: "hm", Seal: "s1"}, Thinking{Redacted: true, Seal: "s2"}}, blocks)
+	require.Equal(t, uint32(6), log.Len())
+}
+
+func TestSealsAreBoundedLikeTheLog(t *testing.T) {
+	p, log := newPen(100)
+	for range 10 {
+		require.NoError(t, p.start(BlockStarted{Kind: KindThinking}))
+		require.NoError(t, p.write("hm"))
+		p.keep(strings.Repeat("s", 40))
+		require.NoError(t, p.end())
+	}
+	blocks, _ := log.Blocks(0)
+	require.Len(t, blocks, 10)
+	size := 0
+	for _, b := range blocks {
+		size += len(b.(Thinking).Seal)
+	}
+	require.Equal(t, 80, size)
+}

@@ -75,6 +75,8 @@ func (r *run) take(w *pen, c *callResult, delta Delta) error {
 		if w.full {
 			return errFull
 		}
+	case BlockSealed:
+		w.keep(d.Data)
 	case BlockEnded:
 		return w.end()
 	case UsageReported:
