@@ -18,6 +18,14 @@ const (
 // heldPoll is how long a client waits before it asks again about a held reply.
 const heldPoll = 30 * time.Second
 
+// waitLeft is what is left of the provider's wish to wait, by the database's clock where the row was read with its age.
+func (r Reply) waitLeft() time.Duration {
+	if r.Age <= 0 || r.EndTime.IsZero() {
+		return r.RetryAfter
+	}
+	return max(0, r.EndTime.Add(r.RetryAfter).Sub(r.CreateTime.Add(r.Age)))
+}
+
 // AdviceFor says what a client may do about a reply as it stands, and how long to wait first. maxCalls is the budget of
 // calls of a turn and generation: once it is spent, only a regenerate makes another attempt.
 func AdviceFor(r Reply, maxCalls int) (Advice, time.Duration) {
@@ -35,8 +43,10 @@ func AdviceFor(r Reply, maxCalls int) (Advice, time.Duration) {
 		return AdviceRegenerate, 0
 	case r.Calls >= maxCalls:
 		return AdviceRegenerate, 0
+	case r.waitLeft() > 0:
+		return AdviceSameIDAfter, r.waitLeft()
 	case r.RetryAfter > 0:
-		return AdviceSameIDAfter, r.RetryAfter
+		return AdviceSameIDNow, 0
 	case r.Reason == ReasonProviderError:
 		return AdviceSameIDAfter, time.Second
 	}

@@ -95,6 +95,9 @@ func (r *run) refused(ctx context.Context) {
 		r.stored = row.Length
 		return
 	}
+	if err == nil && row.Status == StatusAbandoned && row.Epoch == r.fence.Epoch && row.Owner == r.fence.Owner && r.revive(ctx, row) {
+		return
+	}
 	r.over = true
 	r.cancel(errLost)
 }

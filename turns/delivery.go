@@ -171,6 +171,9 @@ func dropNUL(s string) string {
 	return strings.ReplaceAll(s, "\x00", "")
 }
 
+// maxDeadline bounds what a client may ask for: a day is longer than any model's total limit.
+const maxDeadline = 24 * time.Hour
+
 // validate checks a normalised delivery. It names the field at fault and never quotes what stands in it.
 func (d Delivery) validate(maxContent int) error {
 	in := d.Input
@@ -188,8 +191,8 @@ func (d Delivery) validate(maxContent int) error {
 	if err := validateBlocks(in.Content); err != nil {
 		return err
 	}
-	if d.Deadline < 0 {
-		return invalid("input.deadline", "must not be negative")
+	if d.Deadline < 0 || d.Deadline > maxDeadline {
+		return invalid("input.deadline", fmt.Sprintf("must be between 0 and %s", maxDeadline))
 	}
 	return d.unbuilt()
 }
@@ -214,8 +217,8 @@ func validateBlocks(content []Block) error {
 // unbuilt refuses what the wire already names and this version does not do, rather than to take it and not do it.
 func (d Delivery) unbuilt() error {
 	switch {
-	case d.OnBusy != "" && d.OnBusy != OnBusyReject:
-		return unimplemented("input.on_busy", "only ON_BUSY_REJECT is served so far")
+	case d.OnBusy == OnBusyEnqueue || d.OnBusy == OnBusySupersede:
+		return unimplemented("input.on_busy", "only ON_BUSY_REJECT and ON_BUSY_INTERRUPT are served so far")
 	case d.OnDisconnect == OnDisconnectCancel:
 		return unimplemented("input.on_disconnect", "only ON_DISCONNECT_CONTINUE is served so far")
 	case d.OnAmbiguous != "" && d.OnAmbiguous != OnAmbiguousAbandon:

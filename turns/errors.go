@@ -24,6 +24,7 @@ const (
 	CodeDeleted          Code = "CONVERSATION_DELETED"
 	CodeBusy             Code = "CONVERSATION_BUSY"
 	CodeWrongState       Code = "WRONG_STATE"
+	CodeReplyChanged     Code = "REPLY_CHANGED"
 	CodeConflict         Code = "CONFLICT"
 	CodeStaleEpoch       Code = "STALE_EPOCH"
 	CodeOverloaded       Code = "OVERLOADED"

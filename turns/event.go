@@ -47,6 +47,8 @@ type LiveLog interface {
 	Append(p Piece) error
 	// Tail is the log from an offset on, and its length.
 	Tail(from uint32) (pieces []Piece, length uint32)
+	// Len is the log's length.
+	Len() uint32
 	// HasContent is as of Log.
 	HasContent() bool
 	// End tells the followers how the reply ended. It must come after the commit that ended it.

@@ -30,6 +30,7 @@ func (r *run) abandon(ctx context.Context, reason Reason, retryAfter time.Durati
 // output is not thrown away because the database is out of reach. Its outcome is never assumed: after an error the row
 // is read again.
 func (r *run) finish(ctx context.Context, e Ending) {
+	r.closeCalls(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
@@ -79,7 +80,7 @@ func (r *run) end(ctx context.Context, e *Ending) (ended Reply, ok bool, err err
 	}
 	mine := row.Epoch == r.fence.Epoch && row.Owner == r.fence.Owner
 	switch {
-	case mine && row.Status == e.Status && row.Reason == e.Reason:
+	case mine && row.Settled && row.Status == e.Status && row.Reason == e.Reason && row.Length == e.Length:
 		return r.endedReply(*e, row.EndTime), true, nil
 	case mine && row.Status == StatusInFlight:
 		e.StoredLength = row.Length // a checkpoint whose answer was lost had landed
@@ -87,6 +88,8 @@ func (r *run) end(ctx context.Context, e *Ending) (ended Reply, ok bool, err err
 			err = errors.New("stored log has another length")
 		}
 		return Reply{}, false, err
+	case mine && row.Status == StatusAbandoned && !row.Settled:
+		return r.comeBack(ctx, *e, row)
 	}
 	return Reply{}, false, nil
 }
@@ -99,8 +102,8 @@ func (r *run) endedReply(e Ending, at time.Time) Reply {
 	return reply
 }
 
-// announce tells followers and counters how the reply ended. A reply that was ended from outside meanwhile has its call
-// closed all the same, and its followers read on from the store.
+// announce tells followers and counters how the reply ended. A reply that is no longer this worker's has its call closed
+// all the same, and its followers read on from the store.
 func (r *run) announce(ctx context.Context, e Ending, ended Reply, ok bool) {
 	if e.Call != nil && !ok {
 		if e.Call.Usage.Total() > 0 {

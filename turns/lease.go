@@ -45,8 +45,9 @@ func (l *lease) register(ctx context.Context) error {
 	defer l.mu.Unlock()
 	l.id, l.good, l.steady = id, begun, begun
 	if uptime >= l.ttl {
-		// The database has answered for a whole lease: a lease that ran out is not the outage's doing.
-		l.steady = begun.Add(-l.ttl)
+		// The database has answered for a whole lease. What is left to wait for is that every living worker renews, which
+		// each does within a third of a lease.
+		l.steady = begun.Add(-l.ttl / 3)
 	}
 	return nil
 }
@@ -94,10 +95,10 @@ func (l *lease) renew(ctx context.Context) {
 	case err == nil:
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.good = begun
-		if l.steady.IsZero() {
-			l.steady = begun
+		if l.steady.IsZero() || begun.Sub(l.good) >= l.ttl {
+			l.steady = begun // this process may have stood still for longer than a lease
 		}
+		l.good = begun
 	case errors.Is(err, ErrBuried):
 		l.logger.Warn("worker was declared dead, taking a new id", "worker_id", l.worker().String())
 		if err := l.register(ctx); err != nil {

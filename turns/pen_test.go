@@ -16,6 +16,8 @@ type plainLog struct {
 
 func (l *plainLog) Append(p Piece) error { return l.Log.Append(p) }
 
+func (l *plainLog) Len() uint32 { return l.Log.Len() }
+
 func (l *plainLog) HasContent() bool { return l.Log.HasContent() }
 
 func newPen(max int) (*pen, *plainLog) {

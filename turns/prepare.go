@@ -3,6 +3,7 @@ package turns
 import (
 	"bytes"
 	"context"
+	"reflect"
 	"time"
 )
 
@@ -13,7 +14,7 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	if err != nil {
 		return pendingRun{}, err
 	}
-	options := a.Input.Options.Or(st.Defaults)
+	options := a.options(st)
 	route, err := a.generator.Route(options.Model)
 	if err != nil {
 		return pendingRun{}, err
@@ -25,7 +26,7 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 		}
 	}
 	var pinned RowID
-	if st.Newest != nil {
+	if st.Newest != nil && a.regenerate == nil {
 		pinned = st.Newest.WindowStart
 	}
 	w, err := buildWindow(path, a.Input.Turn, a.Input.Content, options, route.Limits, pinned)
@@ -36,11 +37,32 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	if err != nil {
 		return pendingRun{}, err
 	}
-	limit := a.Deadline
-	if limit <= 0 {
-		limit = route.Limits.Total + a.set.MaxWait
+	limit := route.Limits.Total + a.set.MaxWait
+	if a.Deadline > 0 {
+		limit = min(limit, a.Deadline)
 	}
-	return pendingRun{claim: a.claimOf(st, parent, request, w.start, limit+replyGrace), request: request, limit: limit}, nil
+	p := pendingRun{claim: a.claimOf(st, parent, request, w.start, limit+replyGrace), request: request, limit: limit}
+	if !reflect.DeepEqual(options, a.Input.Options) {
+		p.claim.Reply.Options = options
+	}
+	return p, nil
+}
+
+// options are what the attempt is made with. A further attempt of a generation uses those of its first, so that a change
+// of the conversation's defaults in between does not make another request of it.
+func (a *arrival) options(st Standing) Options {
+	switch {
+	case a.regenerate != nil:
+		return a.regenerate.Options.Or(a.Input.Options).Or(st.Defaults)
+	case st.Newest != nil:
+		pinned := st.Newest.Options
+		if reflect.DeepEqual(pinned, Options{}) {
+			pinned = a.Input.Options
+		}
+		pinned.Model = st.Newest.Model
+		return pinned
+	}
+	return a.Input.Options.Or(st.Defaults)
 }
 
 // parent resolves where the turn hangs: where it was stored, where the client says, or below the leaf.
@@ -71,7 +93,15 @@ func (a *arrival) claimOf(st Standing, parent RowID, request Request, start RowI
 		c.NewTurn = &NewTurn{Parent: parent, InputHash: a.hash, Content: a.Input.Content, Options: a.Input.Options}
 	}
 	if n := st.Newest; n != nil {
-		c.Reply.Attempt, c.Reply.Generation = n.Attempt+1, n.Generation
+		c.Reply.Attempt = n.Attempt + 1
+	}
+	if n := st.Newest; a.regenerate != nil {
+		c.Reply.Generation = st.Turn.Generation + 1
+		if st.Live != nil {
+			c.Supersede = st.Live.ID
+		}
+	} else if n != nil {
+		c.Reply.Generation = n.Generation
 		c.Reply.Calls, c.Reply.Waited = n.Calls+1, n.Waited
 		if !bytes.Equal(n.RequestHash, request.Hash[:]) {
 			a.logger.Warn("request differs from the last attempt's, so its key does too", "turn_id", a.Input.Turn.String())

@@ -1,6 +1,9 @@
 package turns
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // pathRows and pathBytes bound the one read of a path, in rows of both kinds and in bytes of stored content; the window in
 // tokens cuts further.
@@ -26,6 +29,12 @@ func buildWindow(path []PathRow, turn TurnID, content []Block, options Options, 
 	used := EstimateTokens(len(options.System)) + EstimateTokens(SizeOf(content))
 	if budget > 0 && used > budget {
 		return window{}, promptTooLarge(used, budget)
+	}
+	switch {
+	case pinned == turn.Row():
+		path = nil
+	case !slices.ContainsFunc(path, func(row PathRow) bool { return row.ID == pinned }):
+		pinned = RowID{} // the pinned row is out of reach: the window is cut anew
 	}
 	newest := []Message{{Role: RoleUser, Content: content}}
 	w := window{start: turn.Row()}

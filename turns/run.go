@@ -15,7 +15,6 @@ type run struct {
 	*Service
 	key     ConversationKey
 	reply   Reply
-	fence   Fence
 	request Request
 	log     LiveLog
 	// deadline is when the run stops itself, by this worker's clock.
@@ -25,9 +24,12 @@ type run struct {
 	// call is the call under way, usage the sum of those before it.
 	call  NewCall
 	usage Usage
+	// unclosed are outcomes of earlier calls that the store has not taken yet.
+	unclosed []CallOutcome
 
 	// mu is held while a statement about the reply is under way, so that a checkpoint and the ending never race.
 	mu     sync.Mutex
+	fence  Fence  // changes when the reply is revived
 	stored uint32 // length of the stored log
 	noted  string // the response id that is stored
 	over   bool   // no checkpoint may follow
@@ -65,9 +67,7 @@ func (s *Service) start(p pendingRun, reply Reply) {
 // make sends calls until one of them decides the reply.
 func (r *run) make(ctx context.Context) {
 	for {
-		if !r.lease.holds(r.fence.Owner) {
-			// The lease may have run out: another worker may be sweeping this claim, so nothing is sent.
-			r.leave(ctx, callResult{err: &CallError{Class: ClassNotSent, Phase: PhaseNone}})
+		if !r.fenced(ctx) {
 			return
 		}
 		c := r.send(ctx)
@@ -94,6 +94,38 @@ func (r *run) make(ctx context.Context) {
 	}
 }
 
+// notSent is a call that was recorded and never left.
+func notSent() callResult {
+	return callResult{err: &CallError{Class: ClassNotSent, Phase: PhaseNone}}
+}
+
+// fenced waits until the lease surely holds: until then another worker may be sweeping this claim, so nothing is sent. A
+// renewal under the same id says that the claim still stands; under a new id it is left to the sweep. False says that the
+// run is over.
+func (r *run) fenced(ctx context.Context) bool {
+	for !r.lease.holds(r.owner()) {
+		if r.lease.worker() != r.owner() {
+			r.leave(ctx, notSent())
+			return false
+		}
+		if !pause(ctx, fencePause) {
+			r.stopped(ctx, context.Cause(ctx), notSent())
+			return false
+		}
+	}
+	return true
+}
+
+// fencePause is how often a run without a lease looks again.
+const fencePause = 100 * time.Millisecond
+
+// owner is the worker under whose id the reply is held. It changes when the reply is revived.
+func (r *run) owner() WorkerID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fence.Owner
+}
+
 func (r *run) budget() Budget {
 	return Budget{Calls: r.reply.Calls, MaxCalls: r.set.MaxCalls, Waited: r.reply.Waited, MaxWait: r.set.MaxWait,
 		Base: r.set.Backoff, Left: time.Until(r.deadline)}
@@ -108,6 +140,8 @@ func (r *run) logFailure(err *CallError, next Next) {
 	r.logger.Warn("provider call failed", "class", string(err.Class), "action", string(next.Action),
 		"attempt", fmt.Sprintf("%d/%d", attempt, r.set.MaxCalls), "in", roundWait(next.Wait).String(),
 		"turn_id", r.reply.Turn.String())
+	r.logger.Info("provider call detail", "turn_id", r.reply.Turn.String(), "endpoint", r.request.Route.Endpoint,
+		"model", r.request.Route.Model, "phase", string(err.Phase), "status", err.HTTPStatus, "code", err.Code, "err", err.Cause)
 }
 
 func roundWait(d time.Duration) time.Duration {
@@ -121,9 +155,8 @@ func roundWait(d time.Duration) time.Duration {
 func (r *run) again(ctx context.Context, c callResult, wait time.Duration) bool {
 	outcome := r.outcome(c, string(c.err.Class))
 	r.usage = r.usage.Add(outcome.Usage)
-	if err := r.store.CloseCalls(ctx, []CallOutcome{outcome}); err != nil {
-		r.logger.Warn("call not closed, left to the ending", "turn_id", r.reply.Turn.String(), "err", err)
-	}
+	r.unclosed = append(r.unclosed, outcome)
+	r.closeCalls(ctx)
 	r.metrics.callEnded(ctx, r.labels(), outcome)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -140,7 +173,7 @@ func (r *run) again(ctx context.Context, c callResult, wait time.Duration) bool 
 func (r *run) permit(ctx context.Context, waited time.Duration) bool {
 	call := NewCall{ID: CallID{newID()}, Number: r.call.Number + 1, Key: r.call.Key, RequestBytes: r.call.RequestBytes}
 	for {
-		results, err := r.store.PermitCalls(ctx, []CallPermit{{Fence: r.fence, Call: call, Turn: r.reply.Turn, MaxCalls: r.set.MaxCalls, Waited: waited}})
+		results, err := r.store.PermitCalls(ctx, []CallPermit{{Fence: r.currentFence(), Call: call, Turn: r.reply.Turn, MaxCalls: r.set.MaxCalls, Waited: waited}})
 		switch {
 		case err == nil && results[0].Granted:
 			r.call = call
@@ -150,16 +183,37 @@ func (r *run) permit(ctx context.Context, waited time.Duration) bool {
 			// A stop was asked for; or the reply was lost, which the ending finds out.
 			r.abandon(ctx, ReasonCancelled, 0, callResult{closed: true})
 			return false
-		case ctx.Err() != nil || errors.Is(err, ErrUnknownOutcome):
-			// The row may stand: nothing is sent on it, and the ending closes it.
-			r.abandon(ctx, ReasonProviderError, 0, callResult{closed: true})
-			return false
 		}
-		if !pause(ctx, time.Second) {
-			r.stopped(ctx, context.Cause(ctx), callResult{closed: true})
+		// The same permit again is granted and counted once, whether or not this one stands.
+		if !pause(ctx, permitPause) {
+			r.call = call
+			r.stopped(ctx, context.Cause(ctx), notSent())
 			return false
 		}
 	}
+}
+
+// permitPause is the wait before a permit that got no answer is asked for again.
+const permitPause = 250 * time.Millisecond
+
+func (r *run) currentFence() Fence {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fence
+}
+
+// closeCalls closes what is not closed yet. What the store does not take now is tried again before the ending.
+func (r *run) closeCalls(ctx context.Context) {
+	if len(r.unclosed) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
+	defer cancel()
+	if err := r.store.CloseCalls(ctx, r.unclosed); err != nil {
+		r.logger.Warn("call not closed yet", "turn_id", r.reply.Turn.String(), "err", err)
+		return
+	}
+	r.unclosed = nil
 }
 
 // pause waits, or reports that ctx ended first.
@@ -188,15 +242,25 @@ func (r *run) stopped(ctx context.Context, cause error, c callResult) {
 	}
 }
 
-// leave lets go of a reply that is no longer this worker's. The call, if one was made, is closed all the same.
+// leave lets go of a reply that is no longer this worker's. What is known of it and of its call is kept all the same.
 func (r *run) leave(ctx context.Context, c callResult) {
+	r.closeCalls(ctx)
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.over = true
-	r.mu.Unlock()
-	if !c.closed {
-		r.closeLost(ctx, r.outcome(c, wasteLost))
+	defer r.log.Move()
+	if c.closed {
+		return
 	}
-	r.log.Move()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
+	defer cancel()
+	outcome := r.outcome(c, wasteLost)
+	e := Ending{Fence: r.fence, Usage: r.usage.Add(outcome.Usage), ResponseID: r.knownResponse(), Call: &outcome}
+	e.Content, e.Length = r.log.Tail(0)
+	settled, err := r.store.Settle(ctx, e)
+	if err != nil || !settled {
+		r.closeLost(ctx, outcome)
+	}
 }
 
 // wasteLost is the cause of tokens whose reply was taken away from the worker that paid for them.
@@ -211,6 +275,9 @@ func (r *run) closeLost(ctx context.Context, outcome CallOutcome) {
 		r.logger.Warn("call of a lost reply not closed", "turn_id", r.reply.Turn.String(), "err", err)
 	}
 }
+
+// deadlineLeft is the time to the run's own deadline.
+func (r *run) deadlineLeft() time.Duration { return time.Until(r.deadline) }
 
 func (r *run) labels() callLabels {
 	return callLabels{first: r.call.First, provider: r.request.Route.Provider, model: r.request.Route.Model}

@@ -33,8 +33,8 @@ var errUnfinished = errors.New("the stream ended without its terminal event")
 
 // send makes one physical call and pours what comes back into the log.
 func (r *run) send(ctx context.Context) callResult {
-	_, length := r.log.Tail(0)
-	w := &pen{log: r.log, max: r.set.MaxOutputBytes, written: int(length)}
+	length := int(r.log.Len())
+	w := &pen{log: r.log, max: r.set.MaxOutputBytes, written: length}
 	var c callResult
 	for delta, err := range r.generator.Generate(ctx, Call{ID: r.call.ID, Request: r.request, Key: r.call.Key}) {
 		if err != nil {
@@ -46,7 +46,7 @@ func (r *run) send(ctx context.Context) callResult {
 			break
 		}
 	}
-	c.used, c.replyBytes = w.ownBytes > 0 || w.open, w.ownBytes
+	c.used, c.replyBytes = w.written > length, w.ownBytes
 	if c.err == nil && !c.finished && !c.cut {
 		c.fail(errUnfinished)
 	}

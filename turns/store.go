@@ -18,6 +18,8 @@ type Store interface {
 	Leases
 	Claims
 	Replies
+	Returns
+	Stops
 	Reader
 	Conversations
 }
@@ -151,7 +153,8 @@ type NewReply struct {
 	Attempt int32
 	// Generation is the user turn's, or one more: then the user turn's grows with it.
 	Generation int32
-	// Options are those of the generation where a regenerate changed them; all later attempts of it use them again.
+	// Options are what the request was built with, where that differs from the turn's own: a regenerate's changes, the
+	// conversation's defaults. Later attempts of the generation use them again.
 	Options Options
 	Owner   WorkerID
 	Route   Route
@@ -322,10 +325,12 @@ type EndResult struct {
 	EndTime time.Time
 }
 
-// StaleQuery bounds StaleReplies: one conversation if Key is not nil, at most Limit replies.
+// StaleQuery bounds StaleReplies: one conversation if Key is not nil, at most Limit replies. Stopped asks also for replies
+// in flight that were asked to stop, whatever their owner.
 type StaleQuery struct {
-	Key   *ConversationKey
-	Limit int
+	Key     *ConversationKey
+	Stopped bool
+	Limit   int
 }
 
 // StaleReply is a candidate for a sweep.

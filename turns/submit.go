@@ -15,6 +15,12 @@ const (
 	submitTime   = 15 * time.Second
 )
 
+// unsurePause is the wait before a claim of unknown outcome is looked for.
+const unsurePause = 50 * time.Millisecond
+
+// errLeaseOut keeps a worker from claiming what it could not act on.
+var errLeaseOut = errors.New("this worker's lease may have run out")
+
 // replyGrace is added to what a reply may take by its limits before any worker may end it.
 const replyGrace = 30 * time.Second
 
@@ -67,7 +73,11 @@ func (s *Service) submit(ctx context.Context, caller Caller, d Delivery) (Submis
 			return sub, err
 		}
 	}
-	return Submission{}, &Error{Code: CodeConflict, Problem: "lost a race several times over; send the same turn again", RetryAfter: 100 * time.Millisecond}
+	return Submission{}, lostRace()
+}
+
+func lostRace() error {
+	return &Error{Code: CodeConflict, Problem: "lost a race several times over; send the same request again", RetryAfter: 100 * time.Millisecond}
 }
 
 // arrival is one delivery on its way through Submit. Its reply and call ids are minted before the first try, so that a
@@ -82,6 +92,10 @@ type arrival struct {
 	call   CallID
 	// pending is the claim that was sent last, if one was: its outcome may be unknown.
 	pending *pendingRun
+	// regenerate is set if this is no delivery but a regenerate.
+	regenerate *Regeneration
+	// unsure says that the pending claim was sent and its outcome is unknown.
+	unsure bool
 	// admitted says that a place among the running replies is taken for it.
 	admitted bool
 }
@@ -177,8 +191,7 @@ func (a *arrival) curable(st Standing) bool {
 	if st.LastTurn != a.Input.Turn {
 		return false
 	}
-	now := r.CreateTime.Add(r.Age)
-	return !now.Before(r.EndTime.Add(r.RetryAfter))
+	return r.waitLeft() == 0
 }
 
 // checkCursor refuses a cursor that names no reply of this turn.
@@ -209,6 +222,9 @@ func (a *arrival) answer(st Standing, r Reply, result DeliveryResult) Submission
 
 // claim tries to start the turn's reply.
 func (a *arrival) claim(ctx context.Context, st Standing) (Submission, bool, error) {
+	if st.Running != nil && a.OnBusy == OnBusyInterrupt {
+		return Submission{}, false, a.interrupt(ctx, *st.Running)
+	}
 	if st.Running != nil {
 		return Submission{}, false, busy(*st.Running)
 	}
@@ -222,13 +238,22 @@ func (a *arrival) claim(ctx context.Context, st Standing) (Submission, bool, err
 	if err := a.admit(); err != nil {
 		return Submission{}, false, err
 	}
+	if !a.lease.holds(a.pending.claim.Reply.Owner) {
+		// Nothing could be sent on the claim. The next renewal puts that right, or gives this worker a new id.
+		a.pending = nil
+		return Submission{}, false, Unavailable(errLeaseOut)
+	}
 	results, err := a.store.Claim(ctx, []Claim{a.pending.claim})
-	if errors.Is(err, ErrUnknownOutcome) && ctx.Err() == nil {
+	if a.unsure = a.unsure || errors.Is(err, ErrUnknownOutcome); a.unsure && err != nil {
+		if !pause(ctx, unsurePause) {
+			return Submission{}, false, err
+		}
 		return Submission{}, false, nil // the same ids are looked for, and sent again if they are not there
 	}
 	if err != nil {
 		return Submission{}, false, err
 	}
+	a.unsure = false // an answer now is one about the same ids, whichever of the two statements came first
 	if !results[0].Won {
 		return Submission{}, false, nil
 	}
@@ -254,10 +279,37 @@ func (a *arrival) admit() error {
 	return nil
 }
 
-// release gives the place back if no run took it over.
+// release gives the place back if no run took it over. A claim that may still stand keeps it until that is known.
 func (a *arrival) release() {
-	if a.admitted {
+	switch {
+	case a.admitted && a.unsure:
+		go a.recover()
+	case a.admitted:
 		a.leavePlace()
+	}
+}
+
+// recover finds out what became of a claim whose sender has given up, and runs it if it stands: under this worker's live
+// lease nobody else would. Drain waits for it.
+func (a *arrival) recover() {
+	for wait := unsurePause; ; wait = min(2*wait, 5*time.Second) {
+		ctx, cancel := context.WithTimeout(a.last, submitTime)
+		_, claimErr := a.store.Claim(ctx, []Claim{a.pending.claim}) // waits for the lost one, and makes it definite
+		reply, err := a.store.ReadReply(ctx, a.key, a.reply)
+		cancel()
+		switch {
+		case err == nil && reply.Status == StatusInFlight && reply.Owner == a.pending.claim.Reply.Owner:
+			reply.Content = nil
+			a.start(*a.pending, reply)
+			return
+		case err == nil, claimErr == nil && errors.Is(err, ErrNotFound):
+			a.leavePlace()
+			return
+		}
+		if !pause(a.last, wait) {
+			a.leavePlace()
+			return
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package turns
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -25,11 +27,44 @@ func (s *Service) sweepLoop(ctx context.Context) error {
 				s.logger.Warn("sweep failed", "err", err)
 			}
 			if err := s.store.ForgetWorkers(ctx, workerMemory); err != nil {
-				s.logger.Warn("dead workers not forgotten", "err", err)
+				s.logger.Warn("old rows of dead workers not deleted", "err", err)
+			}
+			if err := s.audit(ctx); err != nil {
+				s.logger.Warn("audit of own claims failed", "err", err)
 			}
 			cancel()
 		}
 	}
+}
+
+// auditAge is how old a claim must be before it is missed: Submit is done with it long before.
+const auditAge = 2 * submitTime
+
+// audit ends claims of this worker's own that nothing in it runs, which a lost commit or a bug may leave: under a live
+// lease no sweep would take them.
+func (s *Service) audit(ctx context.Context) error {
+	fences, err := s.store.OwnedReplies(ctx, s.lease.worker(), auditAge, sweepBatch)
+	if err != nil {
+		return err
+	}
+	for _, f := range fences {
+		s.mu.Lock()
+		running := s.runs[f.Reply] != nil
+		s.mu.Unlock()
+		if running {
+			continue
+		}
+		reply, err := s.store.ReadReply(ctx, f.Key, f.Reply)
+		if err != nil {
+			return err
+		}
+		s.logger.Error("a claim of this worker was not run", "reply_id", f.Reply.String())
+		if _, err := s.store.End(ctx, []Ending{{Fence: f, Verb: VerbAbandon, Status: StatusAbandoned, Reason: ReasonShutdown,
+			StoredLength: reply.Length, Content: reply.Content, Length: reply.Length, Usage: reply.Usage}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // resolve sweeps one conversation for a request that met a claim with an expired lease.
@@ -52,12 +87,13 @@ func (s *Service) sweep(ctx context.Context, q StaleQuery) error {
 	if err != nil {
 		return err
 	}
-	for _, reply := range stale {
+	var problems []error
+	for _, reply := range stale { // one that can't be swept must not keep the others
 		if err := s.sweepOne(ctx, reply); err != nil {
-			return err
+			problems = append(problems, fmt.Errorf("reply %s: %w", reply.Reply.ID, err))
 		}
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // sweepOne ends one stale reply: what its worker had checkpointed is its partial content, and the calls it had open are

@@ -31,7 +31,7 @@ type Reply struct {
 	// Epoch grows by one at each takeover; every write of the reply carries it.
 	Epoch int64
 	Owner WorkerID
-	// Options are those of its generation where a regenerate changed them.
+	// Options are what its request was built with, where that differs from the turn's own.
 	Options Options
 	// Settled says that its last owner has said all it knew of it, and CancelRequested that a stop was asked for.
 	Settled         bool

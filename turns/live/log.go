@@ -65,6 +65,13 @@ func (l *Log) Tail(from uint32) ([]turns.Piece, uint32) {
 	return pieces, l.log.Len()
 }
 
+// Len implements turns.LiveLog.
+func (l *Log) Len() uint32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.log.Len()
+}
+
 // HasContent implements turns.LiveLog.
 func (l *Log) HasContent() bool {
 	l.mu.Lock()

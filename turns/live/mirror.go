@@ -78,8 +78,7 @@ func (h *Hub) feed(ctx context.Context) {
 func (h *Hub) feedBatch(ctx context.Context, mirrors []*mirror) {
 	positions := make([]turns.LogPosition, len(mirrors))
 	for i, m := range mirrors {
-		_, length := m.log.Tail(0)
-		positions[i] = turns.LogPosition{Key: m.log.key, Reply: m.log.id, From: length}
+		positions[i] = turns.LogPosition{Key: m.log.key, Reply: m.log.id, From: m.log.Len()}
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.Patience)
 	defer cancel()
@@ -100,8 +99,7 @@ func (h *Hub) starve(mirrors []*mirror, err error) {
 	h.cfg.Logger.Warn("mirrors not fed", "mirrors", len(mirrors), "err", err)
 	for _, m := range mirrors {
 		if time.Since(m.fed) > h.cfg.Patience {
-			h.forget(m.log)
-			m.log.Stall(err)
+			m.log.Move() // they resolve the reply again, which fails while the store is away
 		}
 	}
 }
@@ -111,6 +109,14 @@ func (h *Hub) starve(mirrors []*mirror, err error) {
 func (l *Log) take(v turns.LogView) {
 	if v.Reply.ID.IsZero() {
 		l.Move()
+		return
+	}
+	length := l.Len()
+	for _, p := range v.Pieces {
+		length += p.Len()
+	}
+	if length != v.Reply.Length {
+		l.Move() // the stored log is another than the one that was mirrored
 		return
 	}
 	for _, p := range v.Pieces {
