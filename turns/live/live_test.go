@@ -30,6 +30,7 @@ type shelf struct {
 	log   turns.Log
 	down  error
 	reads int
+	gap   bool // ReadLogs skips the first bytes of what is new
 }
 
 func (s *shelf) ReadReply(context.Context, turns.ConversationKey, turns.ReplyID) (turns.Reply, error) {
@@ -52,11 +53,16 @@ func (s *shelf) ReadLogs(_ context.Context, positions []turns.LogPosition) ([]tu
 	}
 	views := make([]turns.LogView, len(positions))
 	for i, p := range positions {
-		pieces, _, err := s.log.From(p.From, 0)
+		from := p.From
+		if s.gap {
+			from += 3
+		}
+		pieces, _, err := s.log.From(from, 0)
 		if err != nil {
 			return nil, err
 		}
 		views[i] = turns.LogView{Reply: s.reply, Pieces: pieces}
+		views[i].Reply.Length = s.log.Len()
 	}
 	return views, nil
 }
@@ -294,11 +300,36 @@ func TestAMirrorWhoseStoreStaysAwayLetsItsFollowersGo(t *testing.T) {
 		var h heard
 		wg.Go(func() { h = listen(hub.Follow(t.Context(), key, s.reply.ID, 0), 0) })
 		synctest.Wait()
-		s.change(func() { s.down = errors.New("no database") })
+		s.change(func() { s.down = turns.Unavailable(errors.New("no database")) })
 		begun := time.Now()
 		wg.Wait()
 		require.ErrorIs(t, h.err, turns.ErrStoreUnavailable)
 		require.InDelta(t, 15, time.Since(begun).Seconds(), 1)
+		cancel()
+		loops.Wait()
+	})
+}
+
+func TestAMirrorOfALogThatChangedInTheStoreIsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := newShelf()
+		must(t, s.log.Append(turns.Piece{Kind: turns.KindText, Starts: true, Text: "one two "}))
+		s.reply.Length = s.log.Len()
+		hub := newHub(s)
+		var wg, loops sync.WaitGroup
+		loops.Go(func() { _ = hub.Run(ctx) })
+		var h heard
+		wg.Go(func() { h = listen(hub.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+		synctest.Wait()
+		s.change(func() { // a failover has lost a checkpoint, and the log goes on elsewhere
+			s.gap = true
+			must(t, s.log.Append(turns.Piece{Kind: turns.KindText, Text: "three four", Ends: true}))
+			s.reply = ended(s.reply, s.log.Len())
+		})
+		wg.Wait()
+		require.NoError(t, h.err)
+		require.Equal(t, "one two three four", h.text, "no byte is skipped")
 		cancel()
 		loops.Wait()
 	})
