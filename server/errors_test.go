@@ -33,30 +33,32 @@ var wireErrors = map[turns.Code]struct {
 	detail string // besides ErrorInfo
 	retry  bool
 }{
-	turns.CodeInvalidField:     {codes.InvalidArgument, "DO_NOT_RETRY", "BadRequest", false},
-	turns.CodeContentEmpty:     {codes.InvalidArgument, "DO_NOT_RETRY", "BadRequest", false},
-	turns.CodeContentTooLarge:  {codes.InvalidArgument, "DO_NOT_RETRY", "BadRequest", false},
-	turns.CodePromptTooLarge:   {codes.InvalidArgument, "DO_NOT_RETRY", "BadRequest", false},
-	turns.CodeUnknownModel:     {codes.InvalidArgument, "DO_NOT_RETRY", "BadRequest", false},
-	turns.CodeInvalidCursor:    {codes.InvalidArgument, "DO_NOT_RETRY", "BadRequest", false},
-	turns.CodeNotFound:         {codes.NotFound, "DO_NOT_RETRY", "ResourceInfo", false},
-	turns.CodeTurnReused:       {codes.AlreadyExists, "NEW_ID", "ResourceInfo", false},
-	turns.CodeConversationUsed: {codes.AlreadyExists, "NEW_ID", "ResourceInfo", false},
-	turns.CodeDeleted:          {codes.FailedPrecondition, "DO_NOT_RETRY", "PreconditionFailure", false},
-	turns.CodeBusy:             {codes.FailedPrecondition, "SAME_ID_AFTER_WAIT", "PreconditionFailure", true},
-	turns.CodeWrongState:       {codes.FailedPrecondition, "DO_NOT_RETRY", "PreconditionFailure", false},
-	turns.CodeConflict:         {codes.Aborted, "SAME_ID_NOW", "", true},
-	turns.CodeStaleEpoch:       {codes.Aborted, "DO_NOT_RETRY", "", false},
-	turns.CodeOverloaded:       {codes.ResourceExhausted, "SAME_ID_AFTER_WAIT", "", true},
-	turns.CodeStoreUnavailable: {codes.Unavailable, "SAME_ID_AFTER_WAIT", "", true},
-	turns.CodeDraining:         {codes.Unavailable, "SAME_ID_NOW", "", true},
-	turns.CodeUnimplemented:    {codes.Unimplemented, "DO_NOT_RETRY", "BadRequest", false},
-	turns.CodeInternal:         {codes.Internal, "SAME_ID_AFTER_WAIT", "", true},
+	turns.CodeInvalidField:      {codes.InvalidArgument, "DO_NOT_RETRY", "BadRequest", false},
+	turns.CodeContentEmpty:      {codes.InvalidArgument, "DO_NOT_RETRY", "BadRequest", false},
+	turns.CodeContentTooLarge:   {codes.InvalidArgument, "DO_NOT_RETRY", "BadRequest", false},
+	turns.CodePromptTooLarge:    {codes.InvalidArgument, "DO_NOT_RETRY", "BadRequest", false},
+	turns.CodeUnknownModel:      {codes.InvalidArgument, "DO_NOT_RETRY", "BadRequest", false},
+	turns.CodeInvalidCursor:     {codes.InvalidArgument, "DO_NOT_RETRY", "BadRequest", false},
+	turns.CodeInvalidToolResult: {codes.InvalidArgument, "DO_NOT_RETRY", "BadRequest", false},
+	turns.CodeNotFound:          {codes.NotFound, "DO_NOT_RETRY", "ResourceInfo", false},
+	turns.CodeTurnReused:        {codes.AlreadyExists, "NEW_ID", "ResourceInfo", false},
+	turns.CodeConversationUsed:  {codes.AlreadyExists, "NEW_ID", "ResourceInfo", false},
+	turns.CodeDeleted:           {codes.FailedPrecondition, "DO_NOT_RETRY", "PreconditionFailure", false},
+	turns.CodeBusy:              {codes.FailedPrecondition, "SAME_ID_AFTER_WAIT", "PreconditionFailure", true},
+	turns.CodeWrongState:        {codes.FailedPrecondition, "DO_NOT_RETRY", "PreconditionFailure", false},
+	turns.CodeReplyChanged:      {codes.FailedPrecondition, "DO_NOT_RETRY", "PreconditionFailure", false},
+	turns.CodeConflict:          {codes.Aborted, "SAME_ID_NOW", "", true},
+	turns.CodeStaleEpoch:        {codes.Aborted, "DO_NOT_RETRY", "", false},
+	turns.CodeOverloaded:        {codes.ResourceExhausted, "SAME_ID_AFTER_WAIT", "", true},
+	turns.CodeStoreUnavailable:  {codes.Unavailable, "SAME_ID_AFTER_WAIT", "", true},
+	turns.CodeDraining:          {codes.Unavailable, "SAME_ID_NOW", "", true},
+	turns.CodeUnimplemented:     {codes.Unimplemented, "DO_NOT_RETRY", "BadRequest", false},
+	turns.CodeInternal:          {codes.Internal, "SAME_ID_AFTER_WAIT", "", true},
 }
 
 // unproduced are the reasons of the wire that nothing here leads to yet.
 var unproduced = []string{
-	"UNSPECIFIED", "INVALID_TOOL_RESULT", "WAITING_FOR_TOOLS", "REPLY_CHANGED", "NO_PROGRESS", "CAP_REACHED", "RATE_LIMITED",
+	"UNSPECIFIED", "WAITING_FOR_TOOLS", "NO_PROGRESS", "CAP_REACHED", "RATE_LIMITED",
 	"QUOTA_EXCEEDED", "PROVIDER_UNAVAILABLE", "UNAUTHENTICATED", "SCOPE_MISSING", "SUSPENDED",
 }
 

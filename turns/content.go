@@ -105,6 +105,13 @@ type Tool struct {
 // ToolChoiceMode is a rule about tool calls: "" lets the model decide, "none", "any", "tool".
 type ToolChoiceMode string
 
+// The modes, besides leaving it to the model.
+const (
+	ToolChoiceNone ToolChoiceMode = "none"
+	ToolChoiceAny  ToolChoiceMode = "any"
+	ToolChoiceTool ToolChoiceMode = "tool"
+)
+
 // ToolChoice says which tools must be called; ToolName goes with mode "tool".
 type ToolChoice struct {
 	Mode     ToolChoiceMode

@@ -191,6 +191,9 @@ func (d Delivery) validate(maxContent int) error {
 	if err := validateBlocks(in.Content); err != nil {
 		return err
 	}
+	if err := in.Options.validateTools("input.options"); err != nil {
+		return err
+	}
 	if d.Deadline < 0 || d.Deadline > maxDeadline {
 		return invalid("input.deadline", fmt.Sprintf("must be between 0 and %s", maxDeadline))
 	}
@@ -205,10 +208,35 @@ func validateBlocks(content []Block) error {
 			if !utf8.ValidString(b.Text) {
 				return invalid(field+".text", "is not valid UTF-8")
 			}
-		case Image, Document, ToolResult:
-			return unimplemented(field, "only text can be sent so far")
+		case ToolResult:
+			if err := b.validate(field); err != nil {
+				return err
+			}
+		case Image, Document:
+			return unimplemented(field, "only text and tool results can be sent so far")
 		default:
 			return invalid(field, "this kind of block stands only in replies")
+		}
+	}
+	return nil
+}
+
+// validate checks a tool result. One without content is allowed: a tool can come to nothing.
+func (b ToolResult) validate(field string) error {
+	if b.ToolUseID == "" {
+		return invalid(field+".tool_use_id", "must name the call that is answered")
+	}
+	for i, inner := range b.Content {
+		at := fmt.Sprintf("%s.content[%d]", field, i)
+		switch inner := inner.(type) {
+		case Text:
+			if !utf8.ValidString(inner.Text) {
+				return invalid(at+".text", "is not valid UTF-8")
+			}
+		case Image:
+			return unimplemented(at, "only text can stand in a tool result so far")
+		default:
+			return invalid(at, "only text and images can stand in a tool result")
 		}
 	}
 	return nil
@@ -225,10 +253,6 @@ func (d Delivery) unbuilt() error {
 		return unimplemented("input.on_ambiguous", "only ON_AMBIGUOUS_ABANDON is served so far")
 	case d.OnPartial != "" && d.OnPartial != OnPartialDiscard:
 		return unimplemented("input.on_partial", "only ON_PARTIAL_DISCARD is served so far")
-	case len(d.Input.Options.Tools) > 0 || d.Input.Options.ToolChoice != nil:
-		return unimplemented("input.options.tools", "tools are not served so far")
-	case d.Input.Options.ThinkingBudgetTokens != 0:
-		return unimplemented("input.options.thinking_budget_tokens", "reasoning is not served so far")
 	}
 	return nil
 }

@@ -19,21 +19,38 @@ func TestABadDeliveryIsRefusedByFieldAndNeverQuoted(t *testing.T) {
 		code   Code
 		field  string
 	}{
-		"no turn id":          {func(d *Delivery) { d.Input.Turn = TurnID{} }, CodeInvalidField, "input.turn_id"},
-		"no content":          {func(d *Delivery) { d.Input.Content = nil }, CodeContentEmpty, "input.content"},
-		"blank content":       {func(d *Delivery) { d.Input.Content = []Block{Text{" \n\t "}, Text{}} }, CodeContentEmpty, "input.content"},
-		"too large":           {func(d *Delivery) { d.Input.Content = []Block{Text{strings.Repeat(secret, 100)}} }, CodeContentTooLarge, "input.content"},
-		"not UTF-8":           {func(d *Delivery) { d.Input.Content = []Block{Text{secret + "\xff"}} }, CodeInvalidField, "input.content[0].text"},
-		"a reply's block":     {func(d *Delivery) { d.Input.Content = []Block{Thinking{Text: secret}} }, CodeInvalidField, "input.content[0]"},
-		"an image":            {func(d *Delivery) { d.Input.Content = []Block{Image{URL: secret}} }, CodeUnimplemented, "input.content[0]"},
-		"enqueue":             {func(d *Delivery) { d.OnBusy = OnBusyEnqueue }, CodeUnimplemented, "input.on_busy"},
-		"supersede":           {func(d *Delivery) { d.OnBusy = OnBusySupersede }, CodeUnimplemented, "input.on_busy"},
-		"hold":                {func(d *Delivery) { d.OnAmbiguous = OnAmbiguousHold }, CodeUnimplemented, "input.on_ambiguous"},
-		"continue":            {func(d *Delivery) { d.OnPartial = OnPartialContinue }, CodeUnimplemented, "input.on_partial"},
-		"cancel on leave":     {func(d *Delivery) { d.OnDisconnect = OnDisconnectCancel }, CodeUnimplemented, "input.on_disconnect"},
-		"tools":               {func(d *Delivery) { d.Input.Options.Tools = []Tool{{Name: secret}} }, CodeUnimplemented, "input.options.tools"},
-		"thinking":            {func(d *Delivery) { d.Input.Options.ThinkingBudgetTokens = 1 }, CodeUnimplemented, "input.options.thinking_budget_tokens"},
-		"a negative deadline": {func(d *Delivery) { d.Deadline = -1 }, CodeInvalidField, "input.deadline"},
+		"no turn id":      {func(d *Delivery) { d.Input.Turn = TurnID{} }, CodeInvalidField, "input.turn_id"},
+		"no content":      {func(d *Delivery) { d.Input.Content = nil }, CodeContentEmpty, "input.content"},
+		"blank content":   {func(d *Delivery) { d.Input.Content = []Block{Text{" \n\t "}, Text{}} }, CodeContentEmpty, "input.content"},
+		"too large":       {func(d *Delivery) { d.Input.Content = []Block{Text{strings.Repeat(secret, 100)}} }, CodeContentTooLarge, "input.content"},
+		"not UTF-8":       {func(d *Delivery) { d.Input.Content = []Block{Text{secret + "\xff"}} }, CodeInvalidField, "input.content[0].text"},
+		"a reply's block": {func(d *Delivery) { d.Input.Content = []Block{Thinking{Text: secret}} }, CodeInvalidField, "input.content[0]"},
+		"an image":        {func(d *Delivery) { d.Input.Content = []Block{Image{URL: secret}} }, CodeUnimplemented, "input.content[0]"},
+		"enqueue":         {func(d *Delivery) { d.OnBusy = OnBusyEnqueue }, CodeUnimplemented, "input.on_busy"},
+		"supersede":       {func(d *Delivery) { d.OnBusy = OnBusySupersede }, CodeUnimplemented, "input.on_busy"},
+		"hold":            {func(d *Delivery) { d.OnAmbiguous = OnAmbiguousHold }, CodeUnimplemented, "input.on_ambiguous"},
+		"continue":        {func(d *Delivery) { d.OnPartial = OnPartialContinue }, CodeUnimplemented, "input.on_partial"},
+		"cancel on leave": {func(d *Delivery) { d.OnDisconnect = OnDisconnectCancel }, CodeUnimplemented, "input.on_disconnect"},
+		"an image in a result": {func(d *Delivery) {
+			d.Input.Content = []Block{ToolResult{ToolUseID: "a", Content: []Block{Image{URL: secret}}}}
+		}, CodeUnimplemented, "input.content[0].content[0]"},
+		"a result in a result": {func(d *Delivery) {
+			d.Input.Content = []Block{ToolResult{ToolUseID: "a", Content: []Block{ToolResult{ToolUseID: secret}}}}
+		}, CodeInvalidField, "input.content[0].content[0]"},
+		"a result that is not UTF-8": {func(d *Delivery) {
+			d.Input.Content = []Block{ToolResult{ToolUseID: "a", Content: []Block{Text{secret + "\xff"}}}}
+		}, CodeInvalidField, "input.content[0].content[0].text"},
+		"a result of no call":     {func(d *Delivery) { d.Input.Content = []Block{ToolResult{}} }, CodeInvalidField, "input.content[0].tool_use_id"},
+		"a tool of no name":       {func(d *Delivery) { d.Input.Options.Tools = []Tool{{}} }, CodeInvalidField, "input.options.tools[0].name"},
+		"a tool's odd name":       {func(d *Delivery) { d.Input.Options.Tools = []Tool{{Name: secret + "."}} }, CodeInvalidField, "input.options.tools[0].name"},
+		"two tools of a name":     {func(d *Delivery) { d.Input.Options.Tools = []Tool{{Name: secret}, {Name: secret}} }, CodeInvalidField, "input.options.tools[1].name"},
+		"a schema that is a list": {func(d *Delivery) { d.Input.Options.Tools = []Tool{{Name: "f", InputSchemaJSON: `["wordsofauser"]`}} }, CodeInvalidField, "input.options.tools[0].input_schema_json"},
+		"a schema cut short":      {func(d *Delivery) { d.Input.Options.Tools = []Tool{{Name: "f", InputSchemaJSON: `{"wordsofauser":`}} }, CodeInvalidField, "input.options.tools[0].input_schema_json"},
+		"a choice without a name": {func(d *Delivery) { d.Input.Options.ToolChoice = &ToolChoice{Mode: ToolChoiceTool} }, CodeInvalidField, "input.options.tool_choice.tool_name"},
+		"a name without a choice": {func(d *Delivery) { d.Input.Options.ToolChoice = &ToolChoice{ToolName: secret} }, CodeInvalidField, "input.options.tool_choice.tool_name"},
+		"a choice never heard of": {func(d *Delivery) { d.Input.Options.ToolChoice = &ToolChoice{Mode: secret} }, CodeInvalidField, "input.options.tool_choice.mode"},
+		"a negative budget":       {func(d *Delivery) { d.Input.Options.ThinkingBudgetTokens = -1 }, CodeInvalidField, "input.options.thinking_budget_tokens"},
+		"a negative deadline":     {func(d *Delivery) { d.Deadline = -1 }, CodeInvalidField, "input.deadline"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := plainDelivery()
@@ -46,6 +63,27 @@ func TestABadDeliveryIsRefusedByFieldAndNeverQuoted(t *testing.T) {
 		})
 	}
 	require.NoError(t, plainDelivery().validate(1000))
+}
+
+func TestToolsAndTheirResultsAreTaken(t *testing.T) {
+	d := plainDelivery()
+	d.Input.Content = []Block{ToolResult{ToolUseID: "a"}, ToolResult{ToolUseID: "b", IsError: true, Content: []Block{Text{"no"}}}}
+	d.Input.Options = Options{Tools: []Tool{{Name: "look-up_1", InputSchemaJSON: ` {"type":"object"}`}, {Name: "now"}},
+		ToolChoice: &ToolChoice{Mode: ToolChoiceTool, ToolName: "now"}, ThinkingBudgetTokens: 2048}
+	require.NoError(t, d.validate(1000))
+}
+
+func TestAChoiceAmongToolsIsCheckedWhereDefaultsAreKnown(t *testing.T) {
+	choose := func(c ToolChoice, tools ...Tool) error {
+		_, err := buildWindow(nil, TurnID(rowID(1)), []Block{Text{"a"}}, Options{ToolChoice: &c}.Or(Options{Tools: tools}), Limits{}, RowID{})
+		return err
+	}
+	named := ToolChoice{Mode: ToolChoiceTool, ToolName: "f"}
+	require.NoError(t, choose(named, Tool{Name: "e"}, Tool{Name: "f"}))
+	require.ErrorContains(t, choose(named, Tool{Name: "e"}), "input.options.tool_choice.tool_name")
+	require.ErrorContains(t, choose(ToolChoice{Mode: ToolChoiceAny}), "input.options.tool_choice")
+	require.NoError(t, choose(ToolChoice{Mode: ToolChoiceNone}))
+	require.NoError(t, choose(ToolChoice{}))
 }
 
 func TestContentAtTheLimitIsTaken(t *testing.T) {

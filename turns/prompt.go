@@ -19,12 +19,19 @@ type window struct {
 }
 
 // buildWindow makes a prompt from a path, newest row first, and the user turn that ends it. The cut is always before a
-// user turn. A pinned start, from an earlier attempt of the same generation, is kept, so that the same bytes come out
-// again; else as much of the path is taken as the route's window holds.
+// user turn, and never between a tool call and its result: a turn with results is no place to begin at, so what does not
+// fit then is CodePromptTooLarge. A pinned start, from an earlier attempt of the same generation, is kept, so that the same
+// bytes come out again; else as much of the path is taken as the route's window holds.
 //
 // A reply counts if it is complete, or was until another took its place and a later turn hangs below it; failed and
 // running ones are no part of the history.
 func buildWindow(path []PathRow, turn TurnID, content []Block, options Options, limits Limits, pinned RowID) (window, error) {
+	if err := checkResults(path, content); err != nil {
+		return window{}, err
+	}
+	if err := options.checkToolChoice(); err != nil {
+		return window{}, err
+	}
 	budget := int64(limits.WindowTokens)
 	used := EstimateTokens(len(options.System)) + EstimateTokens(SizeOf(content))
 	if budget > 0 && used > budget {
@@ -38,7 +45,8 @@ func buildWindow(path []PathRow, turn TurnID, content []Block, options Options, 
 	}
 	newest := []Message{{Role: RoleUser, Content: content}}
 	w := window{start: turn.Row()}
-	var pending []Message // newest first, not yet known to be taken
+	whole := !answersCalls(content) // whether the newest part can stand alone
+	var pending []Message           // newest first, not yet known to be taken
 	for _, row := range path {
 		message, counts := messageOf(row)
 		if counts {
@@ -48,25 +56,30 @@ func buildWindow(path []PathRow, turn TurnID, content []Block, options Options, 
 		if pinned.IsZero() && budget > 0 && used > budget {
 			break
 		}
-		if row.User != nil {
+		if row.User != nil && (row.ID == pinned || !answersCalls(row.User.Content)) {
 			newest = append(newest, pending...)
-			pending = nil
+			pending, whole = nil, true
 			w.start = row.ID
 		}
 		if row.ID == pinned {
 			break
 		}
 	}
+	if !whole {
+		return window{}, promptTooLarge(used, budget)
+	}
 	w.prompt = Prompt{Options: options, Messages: reversed(newest)}
 	return w, nil
 }
 
+// messageOf is a row as a part of the history, and whether it is one. A block of a reply that says nothing is left out;
+// which of the others a provider can read is for its adapter.
 func messageOf(row PathRow) (Message, bool) {
 	if row.User != nil {
 		return Message{Role: RoleUser, Content: row.User.Content}, true
 	}
 	r := row.Reply
-	if r == nil || !(r.Status == StatusComplete || r.Reason == ReasonSuperseded) {
+	if !r.counts() {
 		return Message{}, false
 	}
 	log, err := LogOf(r.Content)
@@ -74,13 +87,78 @@ func messageOf(row PathRow) (Message, bool) {
 		return Message{}, false
 	}
 	blocks, _ := log.Blocks(0)
-	var text []Block
+	var said []Block
+	speaks := false
 	for _, b := range blocks {
-		if t, ok := b.(Text); ok && t.Text != "" {
-			text = append(text, t)
+		if saysNothing(b) {
+			continue
 		}
+		_, thought := b.(Thinking) // thoughts alone are no answer
+		speaks = speaks || !thought
+		said = append(said, b)
 	}
-	return Message{Role: RoleAssistant, Content: text}, len(text) > 0
+	return Message{Role: RoleAssistant, Content: said}, speaks
+}
+
+func saysNothing(b Block) bool {
+	switch b := b.(type) {
+	case Text:
+		return b.Text == ""
+	case Refusal:
+		return b.Text == ""
+	case Thinking:
+		return b.Text == "" && b.Seal == ""
+	}
+	return false
+}
+
+// counts reports whether a reply is a part of the history.
+func (r *Reply) counts() bool {
+	return r != nil && (r.Status == StatusComplete || r.Reason == ReasonSuperseded)
+}
+
+// answersCalls reports whether content holds a tool result, and so can't be understood without the reply before it.
+func answersCalls(content []Block) bool {
+	return slices.ContainsFunc(content, func(b Block) bool { _, is := b.(ToolResult); return is })
+}
+
+// checkResults demands that each tool result of a turn answers a call of the path's last reply, and each call at most one
+// of them. A turn whose own reply failed may be followed by another that answers the same calls; the newest answer holds.
+func checkResults(path []PathRow, content []Block) error {
+	var open map[string]bool
+	for i, b := range content {
+		result, ok := b.(ToolResult)
+		if !ok {
+			continue
+		}
+		if open == nil {
+			open = lastCalls(path)
+		}
+		if !open[result.ToolUseID] {
+			return &Error{Code: CodeInvalidToolResult, Field: fmt.Sprintf("input.content[%d].tool_use_id", i),
+				Problem: "is no call of the reply before this turn, or is answered twice; send one result for each of its calls"}
+		}
+		open[result.ToolUseID] = false
+	}
+	return nil
+}
+
+// lastCalls are the ids of the tool calls in the last reply that counts.
+func lastCalls(path []PathRow) map[string]bool {
+	calls := make(map[string]bool)
+	for _, row := range path {
+		if row.User != nil || !row.Reply.counts() {
+			continue
+		}
+		message, _ := messageOf(row)
+		for _, b := range message.Content {
+			if use, ok := b.(ToolUse); ok {
+				calls[use.ID] = true
+			}
+		}
+		break
+	}
+	return calls
 }
 
 func reversed(messages []Message) []Message {

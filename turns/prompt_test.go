@@ -90,3 +90,98 @@ func TestATurnAloneOverTheWindowIsRefusedBeforeAnyCall(t *testing.T) {
 	_, err := buildWindow(nil, TurnID(rowID(1)), []Block{Text{strings.Repeat("x", 100)}}, Options{}, Limits{WindowTokens: 10}, RowID{})
 	require.Equal(t, CodePromptTooLarge, CodeOf(err))
 }
+
+// toolLine is a path of n rounds below one question: a reply with two calls and thoughts, a turn with their results. The
+// newest row is the last reply, whose calls are open.
+func toolLine(n int) []PathRow { return toolsBelow(line(1), n) }
+
+func toolsBelow(path []PathRow, n int) []PathRow {
+	for i := 1; i <= n; i++ {
+		call := func(name string) Piece {
+			return Piece{Kind: KindToolUse, Starts: true, ToolUseID: fmt.Sprint(name, i), ToolName: "f", Text: `{"n":12345678901234567890}`, Ends: true}
+		}
+		a, b := call("a"), call("b")
+		a.Block, b.Block = 1, 2
+		reply := PathRow{ID: rowID(1000 + 2*i), Parent: path[0].ID, Reply: &Reply{Status: StatusComplete, Content: []Piece{
+			{Kind: KindThinking, Starts: true, Text: "hm", Ends: true, Seal: "s"}, a, b}}}
+		path = append([]PathRow{reply}, path...)
+		if i == n {
+			break
+		}
+		user := PathRow{ID: rowID(1001 + 2*i), Parent: reply.ID, User: &UserTurn{Content: []Block{
+			ToolResult{ToolUseID: fmt.Sprint("a", i), Content: []Block{Text{"12"}}}, ToolResult{ToolUseID: fmt.Sprint("b", i), IsError: true}}}}
+		path = append([]PathRow{user}, path...)
+	}
+	return path
+}
+
+func results(ids ...string) (content []Block) {
+	for _, id := range ids {
+		content = append(content, ToolResult{ToolUseID: id, Content: []Block{Text{"done"}}})
+	}
+	return content
+}
+
+func TestAReplyGoesIntoThePromptWithAllThatItSaid(t *testing.T) {
+	w, err := buildWindow(toolLine(1), TurnID(rowID(999)), results("b1", "a1"), Options{}, Limits{}, RowID{})
+	require.NoError(t, err)
+	require.Equal(t, Message{Role: RoleAssistant, Content: []Block{
+		Thinking{Text: "hm", Seal: "s"}, ToolUse{ID: "a1", Name: "f", InputJSON: `{"n":12345678901234567890}`},
+		ToolUse{ID: "b1", Name: "f", InputJSON: `{"n":12345678901234567890}`},
+	}}, w.prompt.Messages[2])
+	thoughts := line(1)
+	thoughts[0].Reply.Content = []Piece{{Kind: KindThinking, Starts: true, Text: "hm", Ends: true}}
+	require.Equal(t, "u:ask 0|u:now", texts(build(t, thoughts, 0, RowID{}).prompt), "thoughts alone are no answer")
+}
+
+func TestAToolResultAnswersACallOfTheLastReplyOnce(t *testing.T) {
+	cut := toolLine(2)
+	cut[0].Reply.Status, cut[0].Reply.Reason = StatusAbandoned, ReasonAmbiguous
+	for name, c := range map[string]struct {
+		path    []PathRow
+		content []Block
+		field   string
+	}{
+		"all calls":                    {toolLine(2), results("a2", "b2"), ""},
+		"one of two":                   {toolLine(2), results("b2"), ""},
+		"none of them":                 {toolLine(2), []Block{Text{"never mind"}}, ""},
+		"a call of an earlier reply":   {toolLine(2), results("a2", "a1"), "input.content[1].tool_use_id"},
+		"a call twice":                 {toolLine(2), results("a2", "a2"), "input.content[1].tool_use_id"},
+		"no call at all":               {line(2), results("a2"), "input.content[0].tool_use_id"},
+		"the first turn":               {nil, results("a2"), "input.content[0].tool_use_id"},
+		"a call of a reply that broke": {cut, results("a2"), "input.content[0].tool_use_id"},
+		"again, where the last answer's own reply broke": {cut, results("a1"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := buildWindow(c.path, TurnID(rowID(999)), c.content, Options{}, Limits{}, RowID{})
+			if c.field == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.Equal(t, CodeInvalidToolResult, CodeOf(err))
+			require.Equal(t, c.field, err.(*Error).Field)
+		})
+	}
+}
+
+func TestNoWindowPartsACallFromItsResult(t *testing.T) {
+	path, whole := toolsBelow(line(3), 4), 0
+	for limit := 1; limit < 400; limit++ {
+		w, err := buildWindow(path, TurnID(rowID(999)), results("a4", "b4"), Options{}, Limits{WindowTokens: limit}, RowID{})
+		if err != nil {
+			require.Equal(t, CodePromptTooLarge, CodeOf(err))
+			require.Zero(t, whole, "a larger window is never too small where a smaller one was not")
+			continue
+		}
+		whole++
+		first := w.prompt.Messages[0]
+		require.Equal(t, RoleUser, first.Role)
+		require.False(t, answersCalls(first.Content))
+		again, err := buildWindow(path, TurnID(rowID(999)), results("a4", "b4"), Options{}, Limits{WindowTokens: 1}, w.start)
+		require.Equal(t, CodePromptTooLarge, CodeOf(err), "%v", again)
+		again, err = buildWindow(path, TurnID(rowID(999)), results("a4", "b4"), Options{}, Limits{WindowTokens: 100_000}, w.start)
+		require.NoError(t, err)
+		require.Equal(t, w, again)
+	}
+	require.Positive(t, whole)
+}
