@@ -29,7 +29,22 @@ func (s *Store) Claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimR
 	return results, nil
 }
 
+// claim puts a reply in the place of the one that it supersedes; if it can't be, that one keeps it.
 func (t *tx) claim(c *turns.Claim) (won bool, err error) {
+	if c.Supersede == (turns.ReplyID{}) {
+		return t.claimFree(c)
+	}
+	return t.whole(func() (bool, error) {
+		won, err := t.supersede(c.Key, c.Turn, c.Supersede, c.Reply.ID)
+		if err != nil || !won {
+			return false, err
+		}
+		return t.claimFree(c)
+	})
+}
+
+// claimFree claims for a turn without a live reply.
+func (t *tx) claimFree(c *turns.Claim) (won bool, err error) {
 	won, err = t.claimReply(c)
 	if err != nil || !won {
 		return false, err
@@ -44,11 +59,11 @@ func (t *tx) claim(c *turns.Claim) (won bool, err error) {
 }
 
 // The conversation's version is 0 where there is none, and -1, which nobody expects, where only its mark is left.
-const claimReply = `INSERT INTO turns (conversation_key, id, role, parent_id, seq, responds_to, status, attempt, generation,
-		epoch, owner, endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls,
+const claimReply = `INSERT INTO turns (conversation_key, id, role, parent_id, seq, options, responds_to, status, attempt,
+		generation, epoch, owner, endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls,
 		waited_us, submitted_at, deadline_at, create_time)
-	SELECT @key, @reply, 'assistant', @turn, @seq, @turn, 'in_flight', @attempt, @generation, 1, @owner, @endpoint, @provider,
-		@model, @provider_model, @request_hash, @builder, @window, @calls, @waited, @now, @now + @deadline, @now
+	SELECT @key, @reply, 'assistant', @turn, @seq, @options, @turn, 'in_flight', @attempt, @generation, 1, @owner, @endpoint,
+		@provider, @model, @provider_model, @request_hash, @builder, @window, @calls, @waited, @now, @now + @deadline, @now
 	WHERE COALESCE((SELECT CASE WHEN deleted_at IS NULL THEN version ELSE -1 END FROM conversations
 			WHERE conversation_key = @key), 0) = @version
 		AND EXISTS (SELECT 1 FROM workers WHERE worker_id = @owner AND dead = 0)
@@ -64,7 +79,11 @@ func (t *tx) claimReply(c *turns.Claim) (bool, error) {
 	if c.NewTurn != nil {
 		seq++
 	}
-	return t.won(claimReply, arg("key", c.Key[:]), blob("reply", r.ID.UUID), blob("turn", c.Turn.UUID), arg("seq", seq),
+	options, err := optionsArg("options", r.Options)
+	if err != nil {
+		return false, err
+	}
+	return t.won(claimReply, options, arg("key", c.Key[:]), blob("reply", r.ID.UUID), blob("turn", c.Turn.UUID), arg("seq", seq),
 		arg("attempt", r.Attempt), arg("generation", r.Generation), blob("owner", r.Owner.UUID), arg("endpoint", r.Route.Endpoint),
 		arg("provider", r.Route.Provider), arg("model", r.Route.Model), arg("provider_model", r.Route.ProviderModel),
 		arg("request_hash", r.RequestHash), arg("builder", r.BuilderVersion), blob("window", r.WindowStart.UUID),
@@ -92,7 +111,9 @@ const claimNewTurn = `INSERT INTO turns (conversation_key, id, role, parent_id, 
 		create_time)
 	VALUES (@key, @turn, 'user', @parent, @seq, @content, @options, @hash, @generation, @now)`
 
-const claimOldTurn = `UPDATE turns SET generation = MAX(generation, @generation)
+// All right sides see the row as it was.
+const claimOldTurn = `UPDATE turns SET generation = MAX(generation, @generation),
+		slot_version = slot_version + (@generation > generation)
 	WHERE conversation_key = @key AND id = @turn AND role = 'user'`
 
 func (t *tx) claimTurn(c *turns.Claim) error {

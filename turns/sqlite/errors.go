@@ -45,6 +45,9 @@ func codeOf(err error) int {
 // isForeignKey reports whether a row names another that is not there. The references of turns are checked at commit.
 func isForeignKey(err error) bool { return codeOf(err) == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY }
 
+// isTaken reports whether a unique index found its place taken.
+func isTaken(err error) bool { return codeOf(err) == sqlite3.SQLITE_CONSTRAINT_UNIQUE }
+
 // isNoTransaction reports whether a ROLLBACK found nothing to roll back: the only thing it can fail with plainly.
 func isNoTransaction(err error) bool { return codeOf(err) == sqlite3.SQLITE_ERROR }
 

@@ -56,10 +56,14 @@ const closeCall = `UPDATE provider_calls SET class = @class, phase = @phase, htt
 	WHERE conversation_key = @key AND call_id = @call AND end_time IS NULL`
 
 func (t *tx) closeCall(o turns.CallOutcome) error {
-	_, err := t.exec(closeCall, append(usageArgs(o.Usage), arg("key", o.Key[:]), blob("call", o.ID.UUID), arg("class", string(o.Class)),
-		arg("phase", string(o.Phase)), arg("status", o.HTTPStatus), arg("request", o.RequestID), arg("response", o.ResponseID),
-		arg("waste_cause", o.WasteCause), arg("now", t.now))...)
+	_, err := t.exec(closeCall, t.outcomeArgs(o)...)
 	return err
+}
+
+func (t *tx) outcomeArgs(o turns.CallOutcome) []any {
+	return append(usageArgs(o.Usage), arg("key", o.Key[:]), blob("call", o.ID.UUID), arg("class", string(o.Class)),
+		arg("phase", string(o.Phase)), arg("status", o.HTTPStatus), arg("request", o.RequestID), arg("response", o.ResponseID),
+		arg("waste_cause", o.WasteCause), arg("now", t.now))
 }
 
 // Checkpoint implements turns.Replies.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -18,7 +19,8 @@ const rowColumns = `r.id, r.role, r.parent_id, r.seq, r.options, r.generation, r
 	r.attempt, r.epoch, r.owner, r.endpoint, r.provider, r.model, r.request_hash, r.window_start, r.calls, r.waited_us,
 	r.log_len, r.stop_reason, r.input_tokens, r.cache_read_tokens, r.cache_write_tokens, r.output_tokens,
 	r.reasoning_tokens, r.token_source, r.wasted_tokens, r.cost_micros, r.provider_calls, r.provider_code,
-	r.retry_after_us, r.create_time, r.end_time, c.conversation_id, w.lease_until, w.dead, `
+	r.retry_after_us, r.settled_at IS NOT NULL, r.cancel_requested, r.create_time, r.end_time, c.conversation_id,
+	w.lease_until, w.dead, `
 
 // rowTables joins a row with its conversation and with the worker that owns it.
 const rowTables = ` FROM turns r JOIN conversations c ON c.conversation_key = r.conversation_key
@@ -49,14 +51,18 @@ func scanRow(scan func(...any) error, now int64, more ...any) (row, error) {
 	dest := []any{&r.id.UUID, &role, &r.parent.UUID, &r.seq, &r.options, &a.Generation, &a.Turn.UUID, &a.Status, &a.Reason,
 		&a.Attempt, &a.Epoch, &a.Owner.UUID, &a.Endpoint, &a.Provider, &a.Model, &a.RequestHash, &a.WindowStart.UUID, &a.Calls,
 		&r.waitedUS, &a.Length, &a.StopReason, &u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning, &u.Source,
-		&u.Wasted, &u.CostMicros, &u.Calls, &a.ProviderCode, &r.retryUS, &r.createTime, &r.endTime, &a.Conversation.UUID,
-		&r.leaseUntil, &r.dead, &r.content}
-	if err := scan(append(dest, more...)...); err != nil {
+		&u.Wasted, &u.CostMicros, &u.Calls, &a.ProviderCode, &r.retryUS, &a.Settled, &a.CancelRequested, &r.createTime,
+		&r.endTime, &a.Conversation.UUID, &r.leaseUntil, &r.dead, &r.content}
+	err := scan(append(dest, more...)...)
+	if err != nil {
 		return r, err
 	}
 	r.user = role == "user"
 	r.derive(now)
-	return r, nil
+	if !r.user {
+		a.Options, err = turns.DecodeOptions(r.options)
+	}
+	return r, err
 }
 
 // derive fills the fields of the reply that are not columns.
@@ -158,6 +164,15 @@ func fenceArgs(f turns.Fence, more ...any) []any {
 func usageArgs(u turns.Usage) []any {
 	return []any{arg("input", u.Input), arg("cache_read", u.CacheRead), arg("cache_write", u.CacheWrite), arg("output", u.Output),
 		arg("reasoning", u.Reasoning), arg("source", string(u.Source)), arg("wasted", u.Wasted), arg("cost", u.CostMicros)}
+}
+
+// optionsArg is options as they are stored; none set are no text at all.
+func optionsArg(name string, o turns.Options) (sql.NamedArg, error) {
+	if reflect.ValueOf(o).IsZero() {
+		return sql.Named(name, ""), nil
+	}
+	options, err := turns.EncodeOptions(o)
+	return textArg(name, options), err
 }
 
 // wrongState refuses what the table of transitions does not have.

@@ -7,23 +7,23 @@ import (
 )
 
 // The index named holds only replies in flight, so the statement's cost does not grow with the table.
-const staleEverywhere = `SELECT ` + rowColumns + `'', r.conversation_key, COALESCE(r.deadline_at <= @now, 0), r.cancel_requested
+const staleEverywhere = `SELECT ` + rowColumns + `'', r.conversation_key, COALESCE(r.deadline_at <= @now, 0)
 	FROM turns r INDEXED BY turns_running_by_owner
 		JOIN conversations c ON c.conversation_key = r.conversation_key
 		LEFT JOIN workers w ON w.worker_id = r.owner
-	WHERE r.status = 'in_flight' AND (w.dead IS NOT 0 OR r.deadline_at <= @now) LIMIT @limit`
+	WHERE r.status = 'in_flight' AND (w.dead IS NOT 0 OR r.deadline_at <= @now OR (@stopped AND r.cancel_requested)) LIMIT @limit`
 
-const staleInConversation = `SELECT ` + rowColumns + `'', r.conversation_key, COALESCE(r.deadline_at <= @now, 0), r.cancel_requested
+const staleInConversation = `SELECT ` + rowColumns + `'', r.conversation_key, COALESCE(r.deadline_at <= @now, 0)
 	FROM turns r INDEXED BY one_running_reply_per_conversation
 		JOIN conversations c ON c.conversation_key = r.conversation_key
 		LEFT JOIN workers w ON w.worker_id = r.owner
 	WHERE r.conversation_key = @key AND r.role = 'assistant' AND r.status = 'in_flight'
-		AND (w.dead IS NOT 0 OR r.deadline_at <= @now) LIMIT @limit`
+		AND (w.dead IS NOT 0 OR r.deadline_at <= @now OR (@stopped AND r.cancel_requested)) LIMIT @limit`
 
 // StaleReplies implements turns.Replies.
 func (s *Store) StaleReplies(ctx context.Context, q turns.StaleQuery) (stale []turns.StaleReply, err error) {
 	err = s.readTx(ctx, "read stale replies", func(t *tx) error {
-		text, args := staleEverywhere, []any{arg("now", t.now), arg("limit", q.Limit)}
+		text, args := staleEverywhere, []any{arg("now", t.now), arg("stopped", q.Stopped), arg("limit", q.Limit)}
 		if q.Key != nil {
 			text, args = staleInConversation, append(args, arg("key", q.Key[:]))
 		}
@@ -47,9 +47,9 @@ func (t *tx) stale(text string, args []any) (stale []turns.StaleReply, err error
 	err = t.query(func(scan func(...any) error) error {
 		var one turns.StaleReply
 		var key []byte
-		r, err := scanRow(scan, t.now, &key, &one.DeadlinePassed, &one.CancelRequested)
+		r, err := scanRow(scan, t.now, &key, &one.DeadlinePassed)
 		copy(one.Key[:], key)
-		one.Reply, one.OwnerDead = r.reply, r.reply.OwnerDead
+		one.Reply, one.OwnerDead, one.CancelRequested = r.reply, r.reply.OwnerDead, r.reply.CancelRequested
 		stale = append(stale, one)
 		return err
 	}, text, args...)
@@ -78,7 +78,7 @@ const sweepReply = `UPDATE turns SET status = @status, reason = @reason, content
 		provider_calls = @calls, end_time = CASE WHEN @status = 'held' THEN NULL ELSE @now END
 	WHERE conversation_key = @key AND id = @reply AND status = 'in_flight' AND epoch = @epoch AND owner = @owner
 		AND log_len = @length
-		AND (deadline_at <= @now OR NOT EXISTS (SELECT 1 FROM workers WHERE worker_id = @owner AND dead = 0))`
+		AND (@stopped AND cancel_requested OR deadline_at <= @now OR NOT EXISTS (SELECT 1 FROM workers WHERE worker_id = @owner AND dead = 0))`
 
 var sweepVerbs = []turns.Verb{turns.VerbSweep, turns.VerbExpire, turns.VerbCancel}
 
@@ -93,7 +93,7 @@ func (s *Store) Sweep(ctx context.Context, sw turns.Sweeping) (won bool, err err
 	}
 	err = s.writeTx(ctx, "sweep", func(t *tx) error {
 		args := fenceArgs(sw.Fence, arg("status", string(sw.Status)), arg("reason", string(sw.Reason)), textArg("content", content),
-			arg("length", sw.Length), arg("calls", sw.Usage.Calls), arg("now", t.now))
+			arg("length", sw.Length), arg("stopped", sw.Verb == turns.VerbCancel), arg("calls", sw.Usage.Calls), arg("now", t.now))
 		won, err = t.won(sweepReply, append(args, usageArgs(sw.Usage)...)...)
 		if err != nil || !won {
 			return err

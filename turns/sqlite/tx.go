@@ -42,6 +42,40 @@ func (t *tx) commit(act func(*tx) error) error {
 	return nil
 }
 
+// winTx runs act in an immediate transaction of its own, of which all is written if act is won and nothing if not. A slot
+// that an index finds taken is not won.
+func (s *Store) winTx(ctx context.Context, doing string, act func(*tx) (bool, error)) (won bool, err error) {
+	err = s.writeTx(ctx, doing, func(t *tx) error {
+		won, err = t.whole(func() (bool, error) {
+			won, err := act(t)
+			if isTaken(err) {
+				return false, nil
+			}
+			return won, err
+		})
+		return err
+	})
+	return won && err == nil, err
+}
+
+// whole undoes what act has written of its part of the transaction if act is not won.
+func (t *tx) whole(act func() (bool, error)) (won bool, err error) {
+	if _, err := t.exec("SAVEPOINT part"); err != nil {
+		return false, err
+	}
+	won, err = act()
+	if err != nil {
+		return false, err // undoes the whole transaction
+	}
+	if !won {
+		if _, err := t.exec("ROLLBACK TO part"); err != nil {
+			return false, err
+		}
+	}
+	_, err = t.exec("RELEASE part")
+	return won, err
+}
+
 // readTx runs act on one snapshot of the last commit.
 func (s *Store) readTx(ctx context.Context, doing string, act func(*tx) error) error {
 	session, err := s.read.take(ctx)

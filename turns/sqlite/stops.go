@@ -1,0 +1,58 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// A generation that has its answer can't be stopped any more.
+const stopTurn = `UPDATE turns SET cancelled_generation = generation
+	WHERE conversation_key = @key AND id = @turn AND role = 'user' AND cancelled_generation < generation
+		AND NOT EXISTS (SELECT 1 FROM turns r WHERE r.conversation_key = @key AND r.responds_to = @turn AND r.role = 'assistant'
+			AND r.status = 'complete')`
+
+// What is held is run by nobody, so it ends at once. It is not settled: its last owner may still have more of it.
+const stopReply = `UPDATE turns SET cancel_requested = 1,
+		status = CASE status WHEN 'held' THEN 'abandoned' ELSE status END,
+		reason = CASE status WHEN 'held' THEN 'cancelled' ELSE reason END,
+		end_time = CASE status WHEN 'held' THEN @now ELSE end_time END
+	WHERE conversation_key = @key AND responds_to = @turn AND role = 'assistant' AND status IN ('in_flight', 'held')`
+
+// RequestStop implements turns.Stops. Asked again it only stops a reply that was held meanwhile.
+func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID) (reply turns.Reply, err error) {
+	err = s.writeTx(ctx, "request stop", func(t *tx) error {
+		marked, err := t.won(stopTurn, arg("key", key[:]), blob("turn", turn.UUID))
+		if err != nil {
+			return err
+		}
+		if marked {
+			if err := t.moveVersion(key); err != nil {
+				return err
+			}
+		}
+		if _, err := t.exec(stopReply, arg("key", key[:]), blob("turn", turn.UUID), arg("now", t.now)); err != nil {
+			return err
+		}
+		shown, _, err := t.shown(key, turn)
+		if err == nil && shown == nil {
+			err = turns.NotFound("turn", "")
+		}
+		if err == nil {
+			reply = *shown
+		}
+		return err
+	})
+	if err != nil {
+		return turns.Reply{}, err
+	}
+	return reply, nil
+}
+
+const moveVersion = `UPDATE conversations SET version = version + 1 WHERE conversation_key = @key`
+
+// moveVersion makes claims lose that were computed before.
+func (t *tx) moveVersion(key turns.ConversationKey) error {
+	_, err := t.exec(moveVersion, arg("key", key[:]))
+	return err
+}
