@@ -47,6 +47,12 @@ func parseTarget(turnID, replyID string) (turns.RowID, error) {
 	return turns.RowID{UUID: id}, err
 }
 
+// parseReply reads the reply_id of a request that names nothing else.
+func parseReply(s string) (turns.ReplyID, error) {
+	id, err := parseID("reply_id", s)
+	return turns.ReplyID{UUID: id}, err
+}
+
 func invalidField(field, problem string) *turns.Error {
 	return &turns.Error{Code: turns.CodeInvalidField, Field: field, Problem: problem}
 }

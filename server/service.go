@@ -14,6 +14,9 @@ type Service interface {
 	FollowTarget(context.Context, turns.Caller, turns.ConversationID, turns.RowID) (turns.ConversationKey, turns.Reply, error)
 	GetTurn(context.Context, turns.Caller, turns.ConversationID, turns.RowID) (turns.UserTurn, []turns.Reply, error)
 	ListTurns(context.Context, turns.Caller, turns.ListQuery) (entries []turns.TurnEntry, nextPageToken string, err error)
+	Cancel(context.Context, turns.Caller, turns.ConversationID, turns.RowID) (turns.Reply, error)
+	Regenerate(context.Context, turns.Caller, turns.Regeneration) (reply turns.Reply, replayed bool, err error)
+	Select(context.Context, turns.Caller, turns.ConversationID, turns.ReplyID) (turns.Reply, error)
 	CreateConversation(context.Context, turns.Caller, turns.Conversation) (turns.Conversation, error)
 	GetConversation(context.Context, turns.Caller, turns.ConversationID) (turns.Conversation, error)
 	ListConversations(ctx context.Context, caller turns.Caller, labels map[string]string, pageSize int, pageToken string) (

@@ -7,9 +7,6 @@ const noOperator = "this server offers nothing for operators beyond its ops list
 // unbuilt are the methods that the wire names and this server does not serve, each with what a caller is told. They are
 // refused before their request is looked at.
 var unbuilt = map[string]string{
-	turnsv1.TurnService_CancelReply_FullMethodName:                "a reply can't be cancelled yet; it ends by itself or by its time limits",
-	turnsv1.TurnService_RegenerateReply_FullMethodName:            "a reply can't be regenerated yet; send what you want to ask as a new turn",
-	turnsv1.TurnService_SelectReply_FullMethodName:                "another reply can't be made live yet; a turn has one finished reply",
 	turnsv1.ConversationService_DeleteConversation_FullMethodName: "a conversation can't be deleted yet",
 	turnsv1.OperatorService_ListHeldReplies_FullMethodName:        noOperator,
 	turnsv1.OperatorService_ReleaseHeldReply_FullMethodName:       noOperator,

@@ -16,6 +16,7 @@ import (
 var served = []string{
 	turnsv1.TurnService_Turn_FullMethodName, turnsv1.TurnService_SubmitTurn_FullMethodName, turnsv1.TurnService_FollowReply_FullMethodName,
 	turnsv1.TurnService_GetTurn_FullMethodName, turnsv1.TurnService_ListTurns_FullMethodName,
+	turnsv1.TurnService_CancelReply_FullMethodName, turnsv1.TurnService_RegenerateReply_FullMethodName, turnsv1.TurnService_SelectReply_FullMethodName,
 	turnsv1.ConversationService_CreateConversation_FullMethodName, turnsv1.ConversationService_GetConversation_FullMethodName,
 	turnsv1.ConversationService_ListConversations_FullMethodName, turnsv1.ConversationService_UpdateConversation_FullMethodName,
 }
