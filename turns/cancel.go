@@ -33,7 +33,8 @@ func (s *Service) Cancel(ctx context.Context, caller Caller, conversation Conver
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
-	return s.stopTurn(ctx, key, turn.ID)
+	reply, err := s.stopTurn(ctx, key, turn.ID)
+	return reply, outOfTime(err)
 }
 
 // stoppable reports whether there is something to stop.

@@ -21,6 +21,8 @@ type lease struct {
 
 	mu sync.Mutex
 	id WorkerID
+	// retired says that this worker has buried itself: it does not come back.
+	retired bool
 	// good is when the last renewal that succeeded was begun.
 	good time.Time
 	// steady is when the unbroken row of renewals began; zero while it is broken.
@@ -86,7 +88,24 @@ func (l *lease) run(ctx context.Context) error {
 	}
 }
 
+// retire buries this worker.
+func (l *lease) retire(ctx context.Context) error {
+	l.mu.Lock()
+	l.retired = true
+	l.mu.Unlock()
+	return l.store.RetireWorker(ctx, l.worker())
+}
+
+func (l *lease) isRetired() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.retired
+}
+
 func (l *lease) renew(ctx context.Context) {
+	if l.isRetired() {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, l.ttl/3)
 	defer cancel()
 	begun := time.Now()
@@ -99,6 +118,7 @@ func (l *lease) renew(ctx context.Context) {
 			l.steady = begun // this process may have stood still for longer than a lease
 		}
 		l.good = begun
+	case errors.Is(err, ErrBuried) && l.isRetired():
 	case errors.Is(err, ErrBuried):
 		l.logger.Warn("worker was declared dead, taking a new id", "worker_id", l.worker().String())
 		if err := l.register(ctx); err != nil {

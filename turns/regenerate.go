@@ -37,7 +37,7 @@ func (s *Service) Regenerate(ctx context.Context, caller Caller, g Regeneration)
 	for range submitRounds {
 		reply, replayed, done, err := a.regenerateRound(ctx)
 		if done || err != nil {
-			return reply, replayed, err
+			return reply, replayed, outOfTime(err)
 		}
 	}
 	return Reply{}, false, lostRace()

@@ -24,6 +24,8 @@ type run struct {
 	// call is the call under way, usage the sum of those before it.
 	call  NewCall
 	usage Usage
+	// notBefore is the time before which the provider does not want to be asked again.
+	notBefore time.Time
 	// unclosed are outcomes of earlier calls that the store has not taken yet.
 	unclosed []CallOutcome
 
@@ -158,13 +160,12 @@ func (r *run) again(ctx context.Context, c callResult, wait time.Duration) bool 
 	r.unclosed = append(r.unclosed, outcome)
 	r.closeCalls(ctx)
 	r.metrics.callEnded(ctx, r.labels(), outcome)
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if c.err.HasRetryAfter {
+		r.notBefore = time.Now().Add(c.err.RetryAfter)
+	}
+	if !pause(ctx, wait) {
 		r.stopped(ctx, context.Cause(ctx), callResult{closed: true})
 		return false
-	case <-timer.C:
 	}
 	return r.permit(ctx, wait)
 }
@@ -236,10 +237,18 @@ func (r *run) stopped(ctx context.Context, cause error, c callResult) {
 	case errors.Is(cause, errRequested):
 		r.abandon(ctx, ReasonCancelled, 0, c)
 	case errors.Is(cause, errDeadline):
-		r.abandon(ctx, ReasonDeadline, 0, c)
+		r.abandon(ctx, ReasonDeadline, r.waitLeft(), c)
 	default:
-		r.abandon(ctx, ReasonShutdown, 0, c)
+		r.abandon(ctx, ReasonShutdown, r.waitLeft(), c)
 	}
+}
+
+// waitLeft is what is left of the provider's wish to wait: it outlives this run.
+func (r *run) waitLeft() time.Duration {
+	if r.notBefore.IsZero() {
+		return 0
+	}
+	return max(0, time.Until(r.notBefore))
 }
 
 // leave lets go of a reply that is no longer this worker's. What is known of it and of its call is kept all the same.

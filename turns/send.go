@@ -3,6 +3,7 @@ package turns
 import (
 	"context"
 	"errors"
+	"strings"
 )
 
 // callResult is what one physical call came to.
@@ -62,10 +63,10 @@ func (r *run) send(ctx context.Context) callResult {
 func (r *run) take(w *pen, c *callResult, delta Delta) error {
 	switch d := delta.(type) {
 	case Responded:
-		c.httpStatus, c.requestID = d.HTTPStatus, d.RequestID
+		c.httpStatus, c.requestID = d.HTTPStatus, cleanID(d.RequestID)
 	case ResponseStarted:
-		c.responseID = d.ResponseID
-		r.responseID.Store(&d.ResponseID) // the next checkpoint stores it
+		c.responseID = cleanID(d.ResponseID)
+		r.responseID.Store(&c.responseID) // the next checkpoint stores it
 	case BlockStarted:
 		return w.start(d)
 	case BlockDelta:
@@ -85,6 +86,14 @@ func (r *run) take(w *pen, c *callResult, delta Delta) error {
 		c.finished, c.stopReason = true, d.StopReason
 	}
 	return nil
+}
+
+// maxVendorID bounds an id that a vendor gave, in bytes.
+const maxVendorID = 256
+
+// cleanID makes an id that a vendor gave fit to be stored: one that no database takes must not cost the reply.
+func cleanID(id string) string {
+	return cutAtRune(dropNUL(strings.ToValidUTF8(id, "?")), maxVendorID)
 }
 
 // fail records why we broke off.

@@ -165,7 +165,7 @@ func (s *Service) Drain(ctx context.Context, hard time.Duration) error {
 	s.stopLast()
 	retire, cancel := context.WithTimeout(context.WithoutCancel(ctx), hard)
 	defer cancel()
-	return s.store.RetireWorker(retire, s.lease.worker())
+	return s.lease.retire(retire)
 }
 
 // Advice says what a client may do about a reply as it stands.

@@ -70,10 +70,22 @@ func (s *Service) submit(ctx context.Context, caller Caller, d Delivery) (Submis
 	for range submitRounds {
 		sub, done, err := a.round(ctx)
 		if done || err != nil {
-			return sub, err
+			return sub, outOfTime(err)
 		}
 	}
+	if turn, err := s.store.FindTurn(ctx, a.key, d.Input.Turn.Row()); err == nil && turn.ID != d.Input.Turn {
+		return Submission{}, &Error{Code: CodeTurnReused, Field: "input.turn_id", Problem: "is the id of a reply; mint another",
+			Meta: map[string]string{"resource": "turn"}}
+	}
 	return Submission{}, lostRace()
+}
+
+// outOfTime tells our own time limit, which only a slow database reaches, from the caller's, which is not in force here.
+func outOfTime(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return Unavailable(err)
+	}
+	return err
 }
 
 func lostRace() error {
