@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,19 +13,21 @@ import (
 )
 
 // An owner's row is locked so that it can't be buried before this commits. The conversation decides next: it is made,
-// or moved from the version that the claim was built on. What it lets through is inserted, reply first, and there the
-// unique indexes have the last word: a conflict with one undoes the statement, so that a conversation never moves
-// without its reply. All rows of an item carry one time, taken once its owner is known to live.
+// or locked at the version that the claim was built on. Below it a stored user turn is locked, whose generation must not
+// be asked to stop, and the reply to supersede, which must be complete. Only then is anything written: the conversation
+// moves, the superseded reply frees the slot, and the new one is inserted from what that returned, so that the unique
+// indexes never see two. They have the last word: a conflict with one undoes the statement, so that a conversation never
+// moves without its reply. All rows of an item carry one time, taken once its owner is known to live.
 const claim = `
 WITH item AS (
 	SELECT * FROM unnest(@n::int[], @key::uuid[], @tenant::text[], @subject::text[], @conversation::uuid[],
 		@expect::bigint[], @next_seq::bigint[], @turn::uuid[], @is_new::bool[], @parent::uuid[], @input_hash::bytea[],
-		@content::text[], @options::text[], @reply::uuid[], @attempt::int[], @generation::int[], @owner::uuid[],
+		@content::text[], @options::text[], @supersede::uuid[], @reply::uuid[], @reply_options::text[], @attempt::int[], @generation::int[], @owner::uuid[],
 		@endpoint::text[], @provider::text[], @model::text[], @provider_model::text[], @calls::int[], @waited_us::bigint[],
 		@request_hash::bytea[], @builder_version::int[], @window_start::uuid[], @deadline_us::bigint[], @call::uuid[],
 		@number::int[], @first::bool[], @idempotency_key::text[], @request_bytes::bigint[])
 	AS i (n, conversation_key, tenant, subject, conversation_id, expect, next_seq, turn_id, is_new, parent_id, input_hash,
-		content, options, reply_id, attempt, generation, owner, endpoint, provider, model, provider_model, calls, waited_us,
+		content, options, supersede, reply_id, reply_options, attempt, generation, owner, endpoint, provider, model, provider_model, calls, waited_us,
 		request_hash, builder_version, window_start, deadline_us, call_id, number, first, idempotency_key, request_bytes)
 ), living AS (
 	SELECT w.worker_id FROM workers w
@@ -44,23 +47,44 @@ WITH item AS (
 	SELECT c.conversation_key FROM eligible e JOIN conversations c ON c.conversation_key = e.conversation_key
 	WHERE e.expect > 0 AND c.version = e.expect AND c.deleted_at IS NULL
 	ORDER BY c.conversation_key FOR NO KEY UPDATE OF c
+), asked AS (
+	SELECT u.conversation_key, u.cancelled_generation < e.generation
+		AND e.generation BETWEEN u.generation AND u.generation + 1 AS open
+	FROM locked l JOIN eligible e ON e.conversation_key = l.conversation_key
+	JOIN turns u ON u.conversation_key = l.conversation_key AND u.id = e.turn_id
+	WHERE NOT e.is_new AND u.role = 'user' ORDER BY u.conversation_key FOR NO KEY UPDATE OF u
+), complete AS (
+	SELECT r.conversation_key FROM asked a JOIN eligible e ON e.conversation_key = a.conversation_key
+	JOIN turns r ON r.conversation_key = a.conversation_key AND r.id = e.supersede
+	WHERE a.open AND r.responds_to = e.turn_id AND r.status = 'complete'
+	ORDER BY r.conversation_key FOR NO KEY UPDATE OF r
+), free AS (
+	SELECT l.conversation_key FROM locked l JOIN eligible e ON e.conversation_key = l.conversation_key
+	LEFT JOIN asked a ON a.conversation_key = l.conversation_key
+	LEFT JOIN complete r ON r.conversation_key = l.conversation_key
+	WHERE COALESCE(a.open, true) AND (e.supersede IS NULL OR r.conversation_key IS NOT NULL)
 ), moved AS (
 	UPDATE conversations c SET version = c.version + 1, next_seq = e.seq_after, leaf_id = e.reply_id,
 		last_turn_id = CASE WHEN e.is_new THEN e.turn_id ELSE c.last_turn_id END, update_time = e.at
-	FROM locked l JOIN eligible e ON e.conversation_key = l.conversation_key
-	WHERE c.conversation_key = l.conversation_key AND c.version = e.expect AND c.deleted_at IS NULL
+	FROM free f JOIN eligible e ON e.conversation_key = f.conversation_key
+	WHERE c.conversation_key = f.conversation_key AND c.version = e.expect AND c.deleted_at IS NULL
 	RETURNING c.conversation_key
 ), decided AS (
 	SELECT e.* FROM eligible e
 	WHERE e.conversation_key IN (SELECT conversation_key FROM made UNION ALL SELECT conversation_key FROM moved)
+), superseded AS (
+	UPDATE turns t SET status = 'abandoned', reason = 'superseded', replaced_by = d.reply_id
+	FROM decided d WHERE t.conversation_key = d.conversation_key AND t.id = d.supersede AND t.status = 'complete'
+	RETURNING t.conversation_key
 ), reply AS (
-	INSERT INTO turns (conversation_key, id, role, parent_id, responds_to, seq, generation, status, attempt, epoch, owner,
+	INSERT INTO turns (conversation_key, id, role, parent_id, responds_to, seq, options, generation, status, attempt, epoch, owner,
 		endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls, waited_us,
 		submitted_at, create_time, deadline_at)
-	SELECT d.conversation_key, d.reply_id, 'assistant', d.turn_id, d.turn_id, d.seq_after - 1, d.generation, 'in_flight',
-		d.attempt, 1, d.owner, d.endpoint, d.provider, d.model, d.provider_model, d.request_hash, d.builder_version,
+	SELECT d.conversation_key, d.reply_id, 'assistant', d.turn_id, d.turn_id, d.seq_after - 1, d.reply_options,
+		d.generation, 'in_flight', d.attempt, 1, d.owner, d.endpoint, d.provider, d.model, d.provider_model, d.request_hash, d.builder_version,
 		d.window_start, d.calls, d.waited_us, d.at, d.at, d.at + NULLIF(d.deadline_us, 0) * interval '1 microsecond'
-	FROM decided d
+	FROM decided d LEFT JOIN superseded s ON s.conversation_key = d.conversation_key
+	WHERE d.supersede IS NULL OR s.conversation_key IS NOT NULL
 	RETURNING conversation_key
 ), won AS (
 	SELECT d.* FROM reply r JOIN decided d ON d.conversation_key = r.conversation_key
@@ -70,9 +94,9 @@ WITH item AS (
 		w.generation, w.at
 	FROM won w WHERE w.is_new
 ), newer AS (
-	UPDATE turns u SET generation = w.generation FROM won w
+	UPDATE turns u SET generation = w.generation, slot_version = u.slot_version + 1 FROM won w
 	WHERE NOT w.is_new AND u.conversation_key = w.conversation_key AND u.id = w.turn_id AND u.role = 'user'
-		AND u.generation < w.generation
+		AND (u.generation < w.generation OR w.supersede IS NOT NULL)
 ), call AS (
 	INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id, epoch,
 		number, first, endpoint, provider, model, idempotency_key, request_hash, request_bytes, create_time)
@@ -127,10 +151,32 @@ func claimArgs(claims []turns.Claim) (pgx.NamedArgs, error) {
 		"next_seq":     column(claims, func(c *turns.Claim) int64 { return c.NextSeq }),
 		"turn":         column(claims, func(c *turns.Claim) zeronull.UUID { return zeronull.UUID(c.Turn.UUID) }),
 		"is_new":       column(claims, func(c *turns.Claim) bool { return c.NewTurn != nil }),
+		"supersede":    column(claims, func(c *turns.Claim) zeronull.UUID { return zeronull.UUID(c.Supersede.UUID) }),
 	}
 	addReplies(args, column(claims, func(c *turns.Claim) turns.NewReply { return c.Reply }))
 	addCalls(args, column(claims, func(c *turns.Claim) turns.NewCall { return c.Call }))
+	if err := addReplyOptions(args, claims); err != nil {
+		return nil, err
+	}
 	return args, addNewTurns(args, claims)
+}
+
+// addReplyOptions adds what the replies were built with. Most say nothing of their own, and store nothing.
+func addReplyOptions(args pgx.NamedArgs, claims []turns.Claim) error {
+	options := make([]string, len(claims))
+	for i := range claims {
+		own := claims[i].Reply.Options
+		if reflect.ValueOf(own).IsZero() {
+			continue
+		}
+		encoded, err := turns.EncodeOptions(own)
+		if err != nil {
+			return fmt.Errorf("encode a reply's options: %w", err)
+		}
+		options[i] = string(encoded)
+	}
+	args["reply_options"] = options
+	return nil
 }
 
 // addNewTurns adds the user turns; an item without one gets empty values that the statement passes over.

@@ -61,8 +61,9 @@ func (r *conversationRow) conversation() (turns.Conversation, error) {
 }
 
 const createConversation = `
+WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS at)
 INSERT INTO conversations (conversation_key, tenant, subject, conversation_id, title, defaults, labels, create_time, update_time)
-VALUES (@key, @tenant, @subject, @conversation, @title, @defaults, @labels, clock_timestamp(), clock_timestamp())
+SELECT @key, @tenant, @subject, @conversation, @title, @defaults, @labels::jsonb, m.at, m.at FROM moment m
 ON CONFLICT (conversation_key) DO NOTHING`
 
 // CreateConversation implements turns.Conversations.

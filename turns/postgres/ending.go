@@ -12,15 +12,26 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-// dropAndClose goes with every ending: chunks are dropped, calls are closed as given, and those that nobody gave an
-// outcome for are closed as sent and unknown, estimated at 3.5 bytes a token of their request. It reads from ended.
-const dropAndClose = `
+// What goes with an ending, read from ended. Its chunks are dropped and its calls closed: those that an outcome is given
+// for, and the others as sent and unknown, estimated at 3.5 bytes a token of their request. A correction writes its
+// outcomes also over calls that were closed before, as those of a sweep are estimates.
+const (
+	dropAndClose = dropped + `, closed AS (` + closeOutcome + closedOfEnded + ` AND p.class = ''
+), ` + guessed
+
+	dropAndCorrect = dropped + `, corrected AS (` + closeOutcome + closedOfEnded + ` AND p.reply_id = e.id
+), ` + guessed
+
+	dropped = `
 dropped AS (
 	DELETE FROM reply_chunks k USING ended e WHERE k.conversation_key = e.conversation_key AND k.reply_id = e.id
-), closed AS (` + closeOutcome + `
+)`
+
+	closedOfEnded = `
 	FROM ended e JOIN outcome o ON o.conversation_key = e.conversation_key
-	WHERE p.conversation_key = o.conversation_key AND p.call_id = o.call_id AND p.class = ''
-), guessed AS (
+	WHERE p.conversation_key = o.conversation_key AND p.call_id = o.call_id`
+
+	guessed = `guessed AS (
 	UPDATE provider_calls p SET class = 'ambiguous', phase = 'written', token_source = 'estimated',
 		input_tokens = (p.request_bytes * 10 + 34) / 35, wasted_tokens = (p.request_bytes * 10 + 34) / 35,
 		waste_cause = 'ambiguous', end_time = clock_timestamp()
@@ -28,23 +39,32 @@ dropped AS (
 	WHERE p.conversation_key = e.conversation_key AND p.reply_id = e.id AND p.class = '' AND NOT EXISTS (
 		SELECT 1 FROM outcome o WHERE o.conversation_key = p.conversation_key AND o.call_id = p.call_id)
 )`
+)
 
-// closing is what every ending writes; an item holds it under these names.
-const closing = `
-	status = i.status, reason = i.reason, content = i.content, log_len = i.length, input_tokens = i.input,
-	cache_read_tokens = i.cache_read, cache_write_tokens = i.cache_write, output_tokens = i.output,
-	reasoning_tokens = i.reasoning, token_source = i.source, wasted_tokens = i.wasted, cost_micros = i.cost,
-	provider_calls = i.provider_calls, end_time = CASE WHEN i.status <> 'held' THEN clock_timestamp() END`
+// closing is what every ending writes; an item holds it under these names. spending is the part of it that counts.
+const (
+	closing = `
+	status = i.status, reason = i.reason, content = i.content, log_len = i.length,
+	end_time = CASE WHEN i.status <> 'held' THEN clock_timestamp() END,` + spending
 
-const end = `
-WITH` + outcomes + `, item AS (
+	spending = `
+	input_tokens = i.input, cache_read_tokens = i.cache_read, cache_write_tokens = i.cache_write,
+	output_tokens = i.output, reasoning_tokens = i.reasoning, token_source = i.source, wasted_tokens = i.wasted,
+	cost_micros = i.cost, provider_calls = i.provider_calls`
+)
+
+// endings are the items of End, Salvage and Settle, and the calls that they close.
+const endings = outcomes + `, item AS (
 	SELECT * FROM unnest(@n::int[], @key::uuid[], @reply::uuid[], @epoch::bigint[], @owner::uuid[], @stored::bigint[],
 		@status::text[], @reason::text[], @content::text[], @length::bigint[], @stop_reason::text[], @response::text[],
 		@provider_code::text[], @retry_after_us::bigint[], @input::bigint[], @cache_read::bigint[], @cache_write::bigint[],
 		@output::bigint[], @reasoning::bigint[], @source::text[], @wasted::bigint[], @cost::bigint[], @provider_calls::int[])
 	AS i (n, conversation_key, reply_id, epoch, owner, stored, status, reason, content, length, stop_reason, response_id,
 		provider_code, retry_after_us, input, cache_read, cache_write, output, reasoning, source, wasted, cost, provider_calls)
-), locked AS (
+)`
+
+const end = `
+WITH` + endings + `, locked AS (
 	SELECT i.* FROM item i JOIN turns t ON t.conversation_key = i.conversation_key AND t.id = i.reply_id
 	WHERE` + fence + `AND t.log_len = i.stored
 	ORDER BY t.conversation_key, t.id FOR NO KEY UPDATE OF t
@@ -127,7 +147,7 @@ func endingArgs(endings []turns.Ending) (pgx.NamedArgs, error) {
 	return args, nil
 }
 
-// That the owner is dead is read without a lock, and still a guard: dead is for ever, and a missing worker never comes.
+// That a stop was asked for stands in the row itself. That the owner is dead is read without a lock, and still a guard: dead is for ever, and a missing worker never comes.
 const sweep = `
 WITH` + outcomes + `, item AS (
 	SELECT @epoch::bigint AS epoch, @owner::uuid AS owner, @status::text AS status, @reason::text AS reason,
@@ -138,7 +158,7 @@ WITH` + outcomes + `, item AS (
 	UPDATE turns t SET` + closing + `
 	FROM item i
 	WHERE t.conversation_key = @key AND t.id = @reply AND` + fence + `AND t.log_len = i.length
-		AND (t.deadline_at < clock_timestamp()
+		AND (t.deadline_at < clock_timestamp() OR (@stopping AND t.cancel_requested)
 			OR NOT EXISTS (SELECT 1 FROM workers w WHERE w.worker_id = t.owner AND NOT w.dead))
 	RETURNING t.conversation_key, t.id, t.create_time
 ),` + dropAndClose + `
@@ -160,7 +180,7 @@ func (s *Store) Sweep(ctx context.Context, sw turns.Sweeping) (won bool, err err
 		"content": string(content), "length": int64(sw.Length), "input": sw.Usage.Input, "cache_read": sw.Usage.CacheRead,
 		"cache_write": sw.Usage.CacheWrite, "output": sw.Usage.Output, "reasoning": sw.Usage.Reasoning,
 		"source": string(sw.Usage.Source), "wasted": sw.Usage.Wasted, "cost": sw.Usage.CostMicros,
-		"provider_calls": sw.Usage.Calls,
+		"provider_calls": sw.Usage.Calls, "stopping": sw.Verb == turns.VerbCancel,
 	}
 	addOutcomes(args, sw.Calls)
 	_, won, err = one(ctx, s.pool, sweep, args, pgx.RowTo[time.Time])

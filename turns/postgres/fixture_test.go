@@ -73,3 +73,42 @@ func permitFor(c turns.Claim) turns.CallPermit {
 	return turns.CallPermit{Fence: fenceOf(c), Turn: c.Turn, MaxCalls: 3,
 		Call: turns.NewCall{ID: turns.CallID{UUID: uuid.New()}, Number: 2, Key: "k", RequestBytes: 100}}
 }
+
+// reviving brings a claim's reply back under its old owner with the text "ab".
+func reviving(c turns.Claim) turns.Revival {
+	return turns.Revival{Fence: fenceOf(c), Owner: c.Reply.Owner, Pieces: tail(c).Pieces, Length: 3, Deadline: time.Hour, Call: c.Call.ID}
+}
+
+// regenerating is the claim of a further generation of a claim that was completed, in its place.
+func regenerating(c turns.Claim) turns.Claim {
+	next := newClaim(c.Reply.Owner)
+	next.Key, next.Conversation, next.Turn, next.NewTurn = c.Key, c.Conversation, c.Turn, nil
+	next.ExpectVersion, next.NextSeq, next.Supersede = c.ExpectVersion+1, c.NextSeq+2, c.Reply.ID
+	next.Reply.Attempt, next.Reply.Generation = c.Reply.Attempt+1, c.Reply.Generation+1
+	return next
+}
+
+// again is the claim of a further attempt of a claim that was abandoned.
+func again(c turns.Claim) turns.Claim {
+	next := regenerating(c)
+	next.Supersede, next.Reply.Generation = turns.ReplyID{}, c.Reply.Generation
+	return next
+}
+
+// complete ends a claim's reply as complete, and orphan as swept because its owner was buried.
+func (d database) complete(t testing.TB, c turns.Claim) turns.Claim {
+	t.Helper()
+	results, err := d.store.End(t.Context(), []turns.Ending{completing(c)})
+	require.NoError(t, err)
+	require.True(t, results[0].Won)
+	return c
+}
+
+func (d database) orphan(t testing.TB, c turns.Claim) turns.Claim {
+	t.Helper()
+	require.NoError(t, d.store.RetireWorker(t.Context(), c.Reply.Owner))
+	won, err := d.store.Sweep(t.Context(), sweeping(c))
+	require.NoError(t, err)
+	require.True(t, won)
+	return c
+}

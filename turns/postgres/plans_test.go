@@ -124,6 +124,15 @@ func (d database) useEverything(t *testing.T) {
 		func() error { _, err := s.StaleReplies(ctx, turns.StaleQuery{Limit: 100}); return err },
 		func() error { _, err := s.StaleReplies(ctx, turns.StaleQuery{Key: &run.Key, Limit: 1}); return err },
 		func() error { _, err := s.Sweep(ctx, sw); return err },
+		func() error { _, err := s.RequestStop(ctx, run.Key, run.Turn); return err },
+		func() error {
+			_, err := s.Select(ctx, turns.Selection{Key: run.Key, ExpectVersion: 5, Turn: run.Turn, Select: run.Reply.ID, Supersede: run.Reply.ID})
+			return err
+		},
+		func() error { _, err := s.OwnedReplies(ctx, run.Reply.Owner, 0, 100); return err },
+		func() error { _, err := s.Revive(ctx, reviving(run)); return err },
+		func() error { _, err := s.Salvage(ctx, e); return err },
+		func() error { _, err := s.Settle(ctx, e); return err },
 		func() error { _, err := s.ReadReply(ctx, run.Key, run.Reply.ID); return err },
 		func() error { _, err := s.FindTurn(ctx, run.Key, run.Reply.ID.Row()); return err },
 		func() error { _, err := s.RepliesTo(ctx, run.Key, run.Turn, 10); return err },
@@ -142,9 +151,9 @@ func (d database) useEverything(t *testing.T) {
 
 var (
 	scansAll = regexp.MustCompile(`Seq Scan on (turns|reply_chunks|provider_calls|conversations)\b.*`)
-	// walksRunning is a walk over all that is running, which only sweeps may do.
+	// walksRunning is a walk over all that is running, which only sweeps and audits may do.
 	walksRunning = regexp.MustCompile(`turns_running_by_.*`)
-	sweeps       = []string{"staleReplies", "forgetWorkers"}
+	sweeps       = []string{"staleReplies", "forgetWorkers", "ownedReplies"}
 )
 
 // bounded asserts that a plan reads what the statement names and no more.

@@ -17,6 +17,7 @@ const (
 	t.window_start, t.calls, t.waited_us, t.log_len, t.stop_reason, t.input_tokens, t.cache_read_tokens,
 	t.cache_write_tokens, t.output_tokens, t.reasoning_tokens, t.token_source, t.wasted_tokens, t.cost_micros,
 	t.provider_calls, t.provider_code, t.retry_after_us, t.create_time, t.end_time,
+	COALESCE(t.cancel_requested, false) AS cancel_requested, t.settled_at IS NOT NULL AS settled,
 	COALESCE(t.status = 'in_flight' AND COALESCE(w.dead, true), false) AS owner_dead,
 	(EXTRACT(EPOCH FROM w.lease_until - clock_timestamp()) * 1000000)::bigint AS lease_left_us,
 	(EXTRACT(EPOCH FROM clock_timestamp() - t.create_time) * 1000000)::bigint AS age_us`
@@ -75,6 +76,8 @@ type turnRow struct {
 	RetryAfterUs        zeronull.Int8
 	CreateTime          zeronull.Timestamptz
 	EndTime             zeronull.Timestamptz
+	CancelRequested     bool
+	Settled             bool
 	OwnerDead           bool
 	LeaseLeftUs         zeronull.Int8
 	AgeUs               zeronull.Int8
@@ -111,34 +114,41 @@ func (r *turnRow) reply() (*turns.Reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	options, err := turns.DecodeOptions([]byte(r.Options))
+	if err != nil {
+		return nil, err
+	}
 	return &turns.Reply{
-		Conversation: turns.ConversationID{UUID: uuid.UUID(r.ConversationID)},
-		ID:           turns.ReplyID{UUID: uuid.UUID(r.ID)},
-		Turn:         turns.TurnID{UUID: uuid.UUID(r.RespondsTo)},
-		Status:       turns.Status(r.Status),
-		Reason:       turns.Reason(r.Reason),
-		Attempt:      int32(r.Attempt),
-		Generation:   int32(r.Generation),
-		Epoch:        int64(r.Epoch),
-		Owner:        turns.WorkerID{UUID: uuid.UUID(r.Owner)},
-		Content:      content,
-		Length:       uint32(r.LogLen),
-		StopReason:   turns.StopReason(r.StopReason),
-		Endpoint:     string(r.Endpoint),
-		Provider:     string(r.Provider),
-		Model:        string(r.Model),
-		Usage:        r.usage(),
-		Calls:        int(r.Calls),
-		Waited:       microseconds(int64(r.WaitedUs)),
-		RequestHash:  r.RequestHash,
-		WindowStart:  turns.RowID{UUID: uuid.UUID(r.WindowStart)},
-		ProviderCode: string(r.ProviderCode),
-		RetryAfter:   microseconds(int64(r.RetryAfterUs)),
-		CreateTime:   utc(r.CreateTime),
-		EndTime:      utc(r.EndTime),
-		LeaseLeft:    microseconds(int64(r.LeaseLeftUs)),
-		OwnerDead:    r.OwnerDead,
-		Age:          microseconds(int64(r.AgeUs)),
+		Conversation:    turns.ConversationID{UUID: uuid.UUID(r.ConversationID)},
+		ID:              turns.ReplyID{UUID: uuid.UUID(r.ID)},
+		Turn:            turns.TurnID{UUID: uuid.UUID(r.RespondsTo)},
+		Status:          turns.Status(r.Status),
+		Reason:          turns.Reason(r.Reason),
+		Attempt:         int32(r.Attempt),
+		Generation:      int32(r.Generation),
+		Epoch:           int64(r.Epoch),
+		Owner:           turns.WorkerID{UUID: uuid.UUID(r.Owner)},
+		Options:         options,
+		Settled:         r.Settled,
+		CancelRequested: r.CancelRequested,
+		Content:         content,
+		Length:          uint32(r.LogLen),
+		StopReason:      turns.StopReason(r.StopReason),
+		Endpoint:        string(r.Endpoint),
+		Provider:        string(r.Provider),
+		Model:           string(r.Model),
+		Usage:           r.usage(),
+		Calls:           int(r.Calls),
+		Waited:          microseconds(int64(r.WaitedUs)),
+		RequestHash:     r.RequestHash,
+		WindowStart:     turns.RowID{UUID: uuid.UUID(r.WindowStart)},
+		ProviderCode:    string(r.ProviderCode),
+		RetryAfter:      microseconds(int64(r.RetryAfterUs)),
+		CreateTime:      utc(r.CreateTime),
+		EndTime:         utc(r.EndTime),
+		LeaseLeft:       microseconds(int64(r.LeaseLeftUs)),
+		OwnerDead:       r.OwnerDead,
+		Age:             microseconds(int64(r.AgeUs)),
 	}, nil
 }
 

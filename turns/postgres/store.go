@@ -35,7 +35,11 @@ type Store struct {
 	vital *pgxpool.Pool
 }
 
-var _ turns.Store = (*Store)(nil)
+var (
+	_ turns.Store   = (*Store)(nil)
+	_ turns.Stops   = (*Store)(nil)
+	_ turns.Returns = (*Store)(nil)
+)
 
 // Open connects. It fails with CodeStoreUnavailable if the database can't be reached; it does not look at the schema.
 func Open(ctx context.Context, config Config) (*Store, error) {

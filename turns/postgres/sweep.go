@@ -12,11 +12,12 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-// A stale reply is in flight and its owner is dead or unknown, or its own deadline has passed. The two statements differ
+// A stale reply is in flight and its owner is dead or unknown, or its own deadline has passed, or it was asked to stop
+// and that is asked for. The two statements differ
 // in the index they start from: all that are in flight, which are few among all rows, or the one of a conversation.
 const (
 	staleColumns = `
-SELECT` + rowColumns + allContent + `, t.conversation_key, t.cancel_requested,
+SELECT` + rowColumns + allContent + `, t.conversation_key,
 	COALESCE(t.deadline_at < clock_timestamp(), false) AS deadline_passed,
 	(SELECT json_agg(json_build_object('id', p.call_id, 'bytes', p.request_bytes, 'provider', p.provider,
 			'model', p.model, 'first', p.first) ORDER BY p.number)
@@ -24,7 +25,7 @@ SELECT` + rowColumns + allContent + `, t.conversation_key, t.cancel_requested,
 		WHERE p.conversation_key = t.conversation_key AND p.reply_id = t.id AND p.class = '') AS open_calls
 FROM` + rowSource + `
 WHERE t.role = 'assistant' AND t.status = 'in_flight'
-	AND (w.worker_id IS NULL OR w.dead OR t.deadline_at < clock_timestamp())`
+	AND (w.worker_id IS NULL OR w.dead OR t.deadline_at < clock_timestamp() OR (@stopped AND t.cancel_requested))`
 
 	staleReplies = staleColumns + ` LIMIT @limit`
 
@@ -34,7 +35,6 @@ WHERE t.role = 'assistant' AND t.status = 'in_flight'
 type staleRow struct {
 	turnRow
 	ConversationKey [16]byte
-	CancelRequested bool
 	DeadlinePassed  bool
 	OpenCalls       []byte
 }
@@ -50,7 +50,7 @@ type openCall struct {
 
 // StaleReplies implements turns.Replies.
 func (s *Store) StaleReplies(ctx context.Context, q turns.StaleQuery) ([]turns.StaleReply, error) {
-	sql, args := staleReplies, pgx.NamedArgs{"limit": q.Limit}
+	sql, args := staleReplies, pgx.NamedArgs{"limit": q.Limit, "stopped": q.Stopped}
 	if q.Key != nil {
 		sql, args["key"] = staleReplyOf, zeronull.UUID(*q.Key)
 	}

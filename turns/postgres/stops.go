@@ -1,0 +1,137 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// stopTries bounds how often a stop is sent again because the conversation moved while it waited.
+const stopTries = 16
+
+// A reply that was claimed while this waited for its conversation is not in its snapshot, and must not be missed. Every
+// claim moves the conversation, so a version that is another under the lock than in the snapshot says so: then nothing is
+// written, and the statement is sent again. The reply is chosen by the snapshot and judged as it is under its lock.
+const requestStop = `
+WITH seen AS MATERIALIZED (
+	SELECT c.version FROM conversations c WHERE c.conversation_key = @key
+), locked AS (
+	SELECT c.conversation_key, c.version FROM conversations c WHERE c.conversation_key = @key FOR NO KEY UPDATE
+), asked AS (
+	SELECT u.id, u.generation, u.cancelled_generation
+	FROM locked l JOIN seen s ON s.version = l.version
+	JOIN turns u ON u.conversation_key = @key AND u.id = @turn
+	WHERE u.role = 'user' FOR NO KEY UPDATE OF u
+), found AS (
+	SELECT r.* FROM asked a JOIN turns r ON r.conversation_key = @key AND r.responds_to = a.id
+	WHERE r.role = 'assistant' ORDER BY (r.status <> 'abandoned') DESC, r.attempt DESC LIMIT 1 FOR NO KEY UPDATE OF r
+), stopping AS (
+	SELECT f.id AS reply_id FROM asked a JOIN found f ON f.responds_to = a.id
+	WHERE f.status <> 'complete' AND (a.cancelled_generation < a.generation OR f.status = 'held'
+		OR (f.status = 'in_flight' AND NOT f.cancel_requested))
+), moved AS (
+	UPDATE conversations c SET version = c.version + 1 FROM stopping s WHERE c.conversation_key = @key
+), noted AS (
+	UPDATE turns u SET cancelled_generation = u.generation FROM stopping s
+	WHERE u.conversation_key = @key AND u.id = @turn AND u.role = 'user'
+), stopped AS (
+	UPDATE turns t SET cancel_requested = true,
+		status = CASE WHEN t.status = 'held' THEN 'abandoned' ELSE t.status END,
+		reason = CASE WHEN t.status = 'held' THEN 'cancelled' ELSE t.reason END,
+		end_time = CASE WHEN t.status = 'held' THEN clock_timestamp() ELSE t.end_time END
+	FROM stopping s
+	WHERE t.conversation_key = @key AND t.id = s.reply_id AND t.status IN ('in_flight', 'held')
+	RETURNING t.*
+)
+SELECT l.version <> s.version AS moved,` + rowColumns + ownContent + `
+FROM locked l CROSS JOIN seen s
+JOIN conversations c ON c.conversation_key = l.conversation_key
+LEFT JOIN (
+	SELECT * FROM stopped UNION ALL SELECT * FROM found WHERE NOT EXISTS (SELECT 1 FROM stopped)
+) t ON true
+LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'`
+
+type stopRow struct {
+	Moved bool
+	turnRow
+}
+
+// RequestStop implements turns.Stops.
+func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID) (turns.Reply, error) {
+	args := pgx.NamedArgs{"key": zeronull.UUID(key), "turn": zeronull.UUID(turn.UUID)}
+	for range stopTries {
+		row, found, err := one(ctx, s.pool, requestStop, args, pgx.RowToStructByName[stopRow])
+		switch {
+		case err != nil:
+			return turns.Reply{}, mapWrite("request a stop", err)
+		case found && row.Moved:
+			continue
+		case !found || uuid.UUID(row.ID) == uuid.Nil:
+			return turns.Reply{}, turns.NotFound("turn", "")
+		}
+		reply, err := row.reply()
+		if err != nil {
+			return turns.Reply{}, mapRead("request a stop", err)
+		}
+		return *reply, nil
+	}
+	return turns.Reply{}, turns.Unavailable(errors.New("request a stop: the conversation moved each time"))
+}
+
+// Both replies are locked and judged before anything is written. The slot is freed first, and the choice looks at that,
+// so that the unique index never sees two live replies.
+const selectReply = `
+WITH locked AS (
+	SELECT c.conversation_key FROM conversations c
+	WHERE c.conversation_key = @key AND c.version = @expect AND c.deleted_at IS NULL FOR NO KEY UPDATE
+), asked AS (
+	SELECT u.id FROM locked l JOIN turns u ON u.conversation_key = l.conversation_key AND u.id = @turn
+	WHERE u.role = 'user' FOR NO KEY UPDATE OF u
+), fit AS (
+	SELECT r.id FROM asked a JOIN turns r ON r.conversation_key = @key AND r.id IN (@select::uuid, @supersede::uuid)
+	WHERE r.responds_to = a.id AND ((r.id = @select::uuid AND r.status = 'abandoned' AND r.reason = 'superseded')
+		OR (r.id = @supersede::uuid AND r.status = 'complete'))
+	ORDER BY r.id FOR NO KEY UPDATE OF r
+), decided AS (
+	SELECT count(*) AS replies FROM fit HAVING count(*) = CASE WHEN @supersede::uuid IS NULL THEN 1 ELSE 2 END
+), superseded AS (
+	UPDATE turns t SET status = 'abandoned', reason = 'superseded', replaced_by = @select::uuid FROM decided d
+	WHERE t.conversation_key = @key AND t.id = @supersede::uuid AND t.status = 'complete'
+	RETURNING t.id
+), freed AS (
+	SELECT d.replies FROM decided d WHERE @supersede::uuid IS NULL OR EXISTS (SELECT 1 FROM superseded)
+), selected AS (
+	UPDATE turns t SET status = 'complete', reason = '', replaced_by = NULL FROM freed f
+	WHERE t.conversation_key = @key AND t.id = @select::uuid AND t.status = 'abandoned' AND t.reason = 'superseded'
+	RETURNING t.id
+), noted AS (
+	UPDATE turns u SET slot_version = u.slot_version + 1 FROM selected s
+	WHERE u.conversation_key = @key AND u.id = @turn AND u.role = 'user'
+), moved AS (
+	UPDATE conversations c SET version = c.version + 1, leaf_id = s.id, update_time = clock_timestamp()
+	FROM selected s WHERE c.conversation_key = @key
+)
+SELECT id FROM selected`
+
+// Select implements turns.Stops.
+func (s *Store) Select(ctx context.Context, sel turns.Selection) (won bool, err error) {
+	return s.swap(ctx, "select a reply", selectReply, pgx.NamedArgs{
+		"key": zeronull.UUID(sel.Key), "expect": sel.ExpectVersion, "turn": zeronull.UUID(sel.Turn.UUID),
+		"select": zeronull.UUID(sel.Select.UUID), "supersede": zeronull.UUID(sel.Supersede.UUID),
+	})
+}
+
+// swap runs a statement that makes a reply live and gives its id. One that met a unique key found the slot or the
+// conversation taken: it wrote nothing and is lost.
+func (s *Store) swap(ctx context.Context, op, sql string, args pgx.NamedArgs) (won bool, err error) {
+	_, won, err = one(ctx, s.pool, sql, args, pgx.RowTo[[16]byte])
+	if isUniqueViolation(err) {
+		return false, nil
+	}
+	return won, mapWrite(op, err)
+}
