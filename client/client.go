@@ -45,6 +45,8 @@ type Options struct {
 	Retry RetryPolicy
 	// MaxAgain bounds what Auto sends again; 3 if zero.
 	MaxAgain int
+	// Trying is told of each failure that is followed by a wait and another try, just before the wait; nil tells nobody.
+	Trying func(cause *Error, wait time.Duration)
 	// Logger gets what is mended in silence; nil discards it. It never gets content.
 	Logger *slog.Logger
 

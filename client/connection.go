@@ -49,6 +49,9 @@ func (c *connection) take(ctx context.Context, ev *turnsv1.Event) (ended bool, e
 		return false, nil
 	case *turnsv1.Event_Accepted:
 		fresh = c.accepted(ctx, ev, kind.Accepted)
+	case *turnsv1.Event_Started:
+		c.begun = true
+		c.generation = max(c.generation, kind.Started.GetGeneration())
 	default:
 		c.begun = true
 	}
@@ -72,6 +75,7 @@ func (c *connection) accepted(ctx context.Context, ev *turnsv1.Event, a *turnsv1
 		c.conversation = id
 		c.client.slot.note(ctx, c.TurnID(), true, func(r *Record) { r.ConversationID = id })
 	}
+	c.generation = max(c.generation, a.GetTurn().GetGeneration())
 	if c.result != turnsv1.DeliveryResult_DELIVERY_RESULT_UNSPECIFIED {
 		return nil
 	}

@@ -12,8 +12,9 @@
 // and what was shown has to be taken back, unless the event says that it continues.
 //
 // Leaving is not stopping. A caller that breaks out of the loop or cancels its context only stops listening; the reply
-// goes on, and Resume finds it again, also in a later process, as long as the RecordStore outlives this one. Stopping a
-// reply is the call CancelReply.
+// goes on, and Resume finds it again, also in a later process, as long as the RecordStore outlives this one. Cancel stops
+// it; Regenerate makes another in its place, and Select goes back to an earlier one. A repeat of these three changes
+// nothing, so they too are made again where their answer was lost.
 //
 // This package is the only one that tries again. Dial therefore switches off the retries of gRPC and takes no retry
 // policy from name resolution; whoever brings a connection of its own must see to that, or tries multiply. What remains

@@ -12,33 +12,42 @@ import (
 // mend decides about a connection that was lost or refused, and waits before the next one. It returns an error if there is
 // to be none. Once the server has begun to answer, outcomes are events, so any status is a lost link, whatever it says.
 func (s *Stream) mend(ctx context.Context, e *Error, begun bool, fruitless int) error {
-	o := s.client.opt
 	if !begun && !sameID(e.Advice) || errors.Is(e, ErrReplyTooLarge) {
 		s.settle(ctx, e)
 		return e
 	}
+	return s.client.holdBack(ctx, e, fruitless, s.TurnID())
+}
+
+// holdBack waits before the next try, or says why there is to be none. fruitless counts the tries in a row that brought
+// nothing, and turn is for the log.
+func (c *Client) holdBack(ctx context.Context, e *Error, fruitless int, turn string) error {
+	o := c.opt
 	if e.Delay > o.MaxWait {
 		return e
 	}
 	if fruitless > o.MaxReconnects {
 		return fmt.Errorf("%w after %d tries in a row: %w", ErrGaveUp, fruitless, e)
 	}
-	pause := s.pause(e, fruitless)
-	o.Logger.InfoContext(ctx, "connecting again", "turn_id", s.TurnID(), "code", e.Code.String(),
+	pause := o.pause(e, fruitless)
+	o.Logger.InfoContext(ctx, "connecting again", "turn_id", turn, "code", e.Code.String(),
 		"reason", e.Reason.String(), "try", fruitless, "wait", pause)
 	if pause == 0 {
 		return ctx.Err()
+	}
+	if o.Trying != nil {
+		o.Trying(e, pause)
 	}
 	return o.Wait(ctx, pause)
 }
 
 // pause is the wait before a try. The server's delay is kept to in full, and chance goes on top, so that many clients of
 // one server do not come back as one. Advice to come at once is taken at its word the first time.
-func (s *Stream) pause(e *Error, fruitless int) time.Duration {
+func (o Options) pause(e *Error, fruitless int) time.Duration {
 	if fruitless == 1 && e.fromTurnd() && e.Advice == turnsv1.RetryAdvice_RETRY_ADVICE_SAME_ID_NOW {
 		return e.Delay
 	}
-	return e.Delay + drawBackoff(s.client.opt, fruitless)
+	return e.Delay + drawBackoff(o, fruitless)
 }
 
 // drawBackoff draws a wait evenly from 0 up to a bound that doubles with each try.

@@ -20,6 +20,7 @@ type Stream struct {
 	sent   bool               // so that the next delivery is a repeat
 
 	conversation string
+	generation   int32 // the turn's, as far as it was told
 	result       turnsv1.DeliveryResult
 	over         bool          // a terminal event was handed out and not answered by Again
 	again        int           // what Auto has sent again
@@ -31,6 +32,9 @@ func (s *Stream) TurnID() string { return s.input.GetTurnId() }
 
 // ConversationID is where the turn is. It is empty for a turn that opens a conversation, until it is accepted.
 func (s *Stream) ConversationID() string { return s.conversation }
+
+// Generation is that of the turn as the Stream has seen it, which Regenerate needs; 0 before anything was seen.
+func (s *Stream) Generation() int32 { return s.generation }
 
 // Result is how the server took the first delivery of this Stream that it accepted, or the first since Again.
 func (s *Stream) Result() turnsv1.DeliveryResult { return s.result }

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -22,6 +23,14 @@ func Fail(end error, events ...*turnsv1.Event) Answer {
 			return err
 		}
 		return end
+	}
+}
+
+// Respond answers a call that streams nothing.
+func Respond(m proto.Message) Answer {
+	return func(c *Call) error {
+		c.response = m
+		return nil
 	}
 }
 

@@ -28,17 +28,27 @@ func Restarted(previous, reply string) *turnsv1.Event {
 
 // Text is the log of a reply with one block of text, a delta for each piece.
 func Text(reply string, pieces ...string) []*turnsv1.Event {
-	kind := turnsv1.BlockKind_BLOCK_KIND_TEXT
-	log := []*turnsv1.Event{{ReplyId: reply, NextOffset: 1, Kind: &turnsv1.Event_BlockStarted{BlockStarted: &turnsv1.BlockStarted{Kind: kind}}}}
-	at := uint32(1)
+	return Block(reply, 0, 0, turnsv1.BlockKind_BLOCK_KIND_TEXT, "", pieces...)
+}
+
+// Block is the log of one block of any kind. index counts the blocks of the reply and at is where in its log this begins;
+// a tool's name is for calls of tools alone.
+func Block(reply string, index, at uint32, kind turnsv1.BlockKind, tool string, pieces ...string) []*turnsv1.Event {
+	id := ""
+	if tool != "" {
+		id = "call_1"
+	}
+	log := []*turnsv1.Event{{ReplyId: reply, Offset: at, NextOffset: at + 1, Kind: &turnsv1.Event_BlockStarted{
+		BlockStarted: &turnsv1.BlockStarted{BlockIndex: index, Kind: kind, ToolName: tool, ToolUseId: id}}}}
+	at++
 	for _, piece := range pieces {
 		next := at + uint32(len(piece))
 		log = append(log, &turnsv1.Event{ReplyId: reply, Offset: at, NextOffset: next,
-			Kind: &turnsv1.Event_Delta{Delta: &turnsv1.Delta{Kind: kind, Text: piece}}})
+			Kind: &turnsv1.Event_Delta{Delta: &turnsv1.Delta{BlockIndex: index, Kind: kind, Text: piece}}})
 		at = next
 	}
 	return append(log, &turnsv1.Event{ReplyId: reply, Offset: at, NextOffset: at + 1,
-		Kind: &turnsv1.Event_BlockCompleted{BlockCompleted: &turnsv1.BlockCompleted{}}})
+		Kind: &turnsv1.Event_BlockCompleted{BlockCompleted: &turnsv1.BlockCompleted{BlockIndex: index}}})
 }
 
 // From is what of a log lies at an offset and after it, cut inside a delta if need be.

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 )
@@ -27,15 +28,21 @@ type Server struct {
 	conns   map[net.Conn]struct{}
 }
 
-// Call is one call of Turn or FollowReply.
+// Call is one call. All requests but that of the method that was called are nil.
 type Call struct {
-	Turn   *turnsv1.TurnRequest        // nil if it is another
-	Follow *turnsv1.FollowReplyRequest // nil if it is another
-	Header metadata.MD
+	Turn       *turnsv1.TurnRequest
+	Follow     *turnsv1.FollowReplyRequest
+	Cancel     *turnsv1.CancelReplyRequest
+	Regenerate *turnsv1.RegenerateReplyRequest
+	Select     *turnsv1.SelectReplyRequest
+	GetTurn    *turnsv1.GetTurnRequest
+	ListTurns  *turnsv1.ListTurnsRequest
+	Header     metadata.MD
 
-	ctx    context.Context
-	server *Server
-	send   func(*turnsv1.Event) error
+	ctx      context.Context
+	server   *Server
+	send     func(*turnsv1.Event) error // nil if the method streams nothing
+	response proto.Message
 }
 
 // Answer answers one call. What it returns is the status of the call.
@@ -82,6 +89,43 @@ func (s *Server) FollowReply(req *turnsv1.FollowReplyRequest, stream grpc.Server
 		send: func(e *turnsv1.Event) error { return stream.Send(&turnsv1.FollowReplyResponse{Event: e}) }})
 }
 
+// CancelReply implements the service.
+func (s *Server) CancelReply(ctx context.Context, req *turnsv1.CancelReplyRequest) (*turnsv1.CancelReplyResponse, error) {
+	return respond[*turnsv1.CancelReplyResponse](s, &Call{Cancel: req, ctx: ctx})
+}
+
+// RegenerateReply implements the service.
+func (s *Server) RegenerateReply(ctx context.Context, req *turnsv1.RegenerateReplyRequest) (*turnsv1.RegenerateReplyResponse, error) {
+	return respond[*turnsv1.RegenerateReplyResponse](s, &Call{Regenerate: req, ctx: ctx})
+}
+
+// SelectReply implements the service.
+func (s *Server) SelectReply(ctx context.Context, req *turnsv1.SelectReplyRequest) (*turnsv1.SelectReplyResponse, error) {
+	return respond[*turnsv1.SelectReplyResponse](s, &Call{Select: req, ctx: ctx})
+}
+
+// GetTurn implements the service.
+func (s *Server) GetTurn(ctx context.Context, req *turnsv1.GetTurnRequest) (*turnsv1.GetTurnResponse, error) {
+	return respond[*turnsv1.GetTurnResponse](s, &Call{GetTurn: req, ctx: ctx})
+}
+
+// ListTurns implements the service.
+func (s *Server) ListTurns(ctx context.Context, req *turnsv1.ListTurnsRequest) (*turnsv1.ListTurnsResponse, error) {
+	return respond[*turnsv1.ListTurnsResponse](s, &Call{ListTurns: req, ctx: ctx})
+}
+
+// respond answers a call that streams nothing.
+func respond[M proto.Message](s *Server, c *Call) (response M, err error) {
+	if err := s.answer(c); err != nil {
+		return response, err
+	}
+	response, ok := c.response.(M)
+	if !ok {
+		return response, status.Errorf(codes.OutOfRange, "a call came that wants %T for an answer, and another was to be given", response)
+	}
+	return response, nil
+}
+
 func (s *Server) answer(c *Call) error {
 	c.server = s
 	c.Header, _ = metadata.FromIncomingContext(c.ctx)
@@ -100,6 +144,9 @@ func (c *Call) Done() <-chan struct{} { return c.ctx.Done() }
 
 // Send streams events.
 func (c *Call) Send(events ...*turnsv1.Event) error {
+	if c.send == nil && len(events) > 0 {
+		return status.Error(codes.OutOfRange, "a call came that streams nothing, and one that does was expected")
+	}
 	for _, e := range events {
 		if err := c.send(e); err != nil {
 			return err
