@@ -22,11 +22,13 @@ var checks = map[string]func(*lab) error{
 	"twice":  twice,
 	"killed": killed,
 	"broken": broken,
+	"again":  again,
+	"late":   late,
 }
 
 func main() {
 	if len(os.Args) != 2 || checks[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: checks once|twice|killed|broken")
+		fmt.Fprintln(os.Stderr, "usage: checks once|twice|killed|broken|again|late")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
