@@ -253,3 +253,33 @@ func (f *Faults) ListConversations(ctx context.Context, q turns.ConversationQuer
 func (f *Faults) UpdateConversation(ctx context.Context, c turns.Conversation, version int64) (bool, error) {
 	return spoil(ctx, f, "UpdateConversation", func() (bool, error) { return f.store.UpdateConversation(ctx, c, version) })
 }
+
+// OwnedReplies implements turns.Store.
+func (f *Faults) OwnedReplies(ctx context.Context, owner turns.WorkerID, age time.Duration, limit int) ([]turns.Fence, error) {
+	return spoil(ctx, f, "OwnedReplies", func() ([]turns.Fence, error) { return f.store.OwnedReplies(ctx, owner, age, limit) })
+}
+
+// Revive implements turns.Store.
+func (f *Faults) Revive(ctx context.Context, r turns.Revival) (bool, error) {
+	return spoil(ctx, f, "Revive", func() (bool, error) { return f.store.Revive(ctx, r) })
+}
+
+// Salvage implements turns.Store.
+func (f *Faults) Salvage(ctx context.Context, e turns.Ending) (bool, error) {
+	return spoil(ctx, f, "Salvage", func() (bool, error) { return f.store.Salvage(ctx, e) })
+}
+
+// Settle implements turns.Store.
+func (f *Faults) Settle(ctx context.Context, e turns.Ending) (bool, error) {
+	return spoil(ctx, f, "Settle", func() (bool, error) { return f.store.Settle(ctx, e) })
+}
+
+// RequestStop implements turns.Store.
+func (f *Faults) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID) (turns.Reply, error) {
+	return spoil(ctx, f, "RequestStop", func() (turns.Reply, error) { return f.store.RequestStop(ctx, key, turn) })
+}
+
+// Select implements turns.Store.
+func (f *Faults) Select(ctx context.Context, s turns.Selection) (bool, error) {
+	return spoil(ctx, f, "Select", func() (bool, error) { return f.store.Select(ctx, s) })
+}

@@ -13,6 +13,7 @@ import (
 func tenancy() []promise {
 	return []promise{
 		{"every read with another tenant's key misses as a missing id does", everyReadMisses},
+		{"every stop, choice and return with another tenant's key changes nothing", everyReturnMisses},
 		{"every write with another tenant's key changes nothing", everyWriteMisses},
 		{"two tenants use one conversation id and one turn id side by side", twoTenantsShareIDs},
 	}
@@ -41,7 +42,7 @@ func everyReadMisses(t *testing.T, w *world) {
 	_, err = w.Store.ReadConversation(w.ctx, f.key)
 	notFound(t, err)
 	require.Empty(t, w.list(turns.ConversationQuery{Tenant: f.tenant, Subject: "subject"}))
-	require.Empty(t, w.stale(turns.StaleQuery{Key: &f.key}))
+	require.Empty(t, w.stale(turns.StaleQuery{Key: &f.key, Stopped: true}))
 }
 
 func everyWriteMisses(t *testing.T, w *world) {
@@ -64,6 +65,26 @@ func everyWriteMisses(t *testing.T, w *world) {
 		updated, err := w.Store.UpdateConversation(w.ctx, turns.Conversation{Key: f.key, ID: c.id, Tenant: f.tenant}, 1)
 		require.NoError(t, err)
 		require.False(t, updated)
+	})
+}
+
+func everyReturnMisses(t *testing.T, w *world) {
+	c, first, second := w.twoReplies()
+	lost := w.win(w.next(c))
+	w.sweepAway(lost)
+	f := foreign(c)
+	s := w.selection(c, first.Turn, first.Reply.ID)
+	regenerate, r, e := w.regenerate(c, first.Turn), reviving(lost, w.worker), salvaging(lost)
+	s.Key, regenerate.Key, r.Fence.Key, e.Fence.Key = f.key, f.key, f.key, f.key
+	require.Equal(t, second.Reply.ID, regenerate.Supersede)
+	w.unchanged(func() {
+		_, err := w.Store.RequestStop(w.ctx, f.key, lost.Turn)
+		notFound(t, err)
+		require.False(t, w.choose(s))
+		require.False(t, w.claim(regenerate).Won)
+		require.False(t, w.revive(r))
+		require.False(t, w.salvage(e))
+		require.False(t, w.settle(e))
 	})
 }
 

@@ -16,6 +16,7 @@ func transitions() []promise {
 		{"an ending that the table does not have is a typed error and changes nothing", endingsOutsideTheTable},
 		{"a sweep that the table has is written as it says", sweepsOfTheTable},
 		{"a sweep that the table does not have is a typed error and changes nothing", sweepsOutsideTheTable},
+		{"what is over comes back, settles, is chosen or superseded exactly as the table has it", anEndMovesByTheTable},
 		{"no write in the table's name changes a reply that is not in flight", nothingLeavesAnEnd},
 	}
 }
@@ -139,6 +140,63 @@ func (w *world) ended() (claims []turns.Claim) {
 		claims = append(claims, claim)
 	}
 	return claims
+}
+
+// move is a verb by which the port moves a reply that is over, with what it leads to.
+type move struct {
+	verb   turns.Verb
+	to     turns.Status
+	reason func(from turns.Reason) turns.Reason
+	act    func(w *world, claim turns.Claim) bool
+}
+
+func reasonIs(r turns.Reason) func(turns.Reason) turns.Reason {
+	return func(turns.Reason) turns.Reason { return r }
+}
+
+func moves() []move {
+	same := func(r turns.Reason) turns.Reason { return r }
+	return []move{
+		{turns.VerbRevive, turns.StatusInFlight, reasonIs(""), func(w *world, c turns.Claim) bool { return w.revive(reviving(c, w.worker)) }},
+		{turns.VerbSalvage, turns.StatusComplete, reasonIs(""), func(w *world, c turns.Claim) bool { return w.salvage(salvaging(c)) }},
+		{turns.VerbSettle, turns.StatusAbandoned, same, func(w *world, c turns.Claim) bool { return w.settle(settling(c, 0, whole("a"))) }},
+		{turns.VerbSelect, turns.StatusComplete, reasonIs(""), func(w *world, c turns.Claim) bool {
+			s := w.selection(conversationOf(c.Tenant, c.Conversation.UUID), c.Turn, c.Reply.ID)
+			s.Supersede = turns.ReplyID{}
+			return w.choose(s)
+		}},
+		{turns.VerbSupersede, turns.StatusAbandoned, reasonIs(turns.ReasonSuperseded), func(w *world, c turns.Claim) bool {
+			claim := w.regenerate(conversationOf(c.Tenant, c.Conversation.UUID), c.Turn)
+			claim.Supersede = c.Reply.ID
+			return w.claim(claim).Won
+		}},
+		{turns.VerbCancel, turns.StatusAbandoned, reasonIs(turns.ReasonCancelled), func(w *world, c turns.Claim) bool {
+			return w.stop(conversationOf(c.Tenant, c.Conversation.UUID), c.Turn).Reason == turns.ReasonCancelled
+		}},
+	}
+}
+
+// A reply that has just been settled would bar what the reason allows, so each is made to look as a sweep leaves it.
+func anEndMovesByTheTable(t *testing.T, w *world) {
+	for _, m := range moves() {
+		for _, claim := range w.ended() {
+			w.exec("UPDATE turns SET settled_at = NULL WHERE id = %s", claim.Reply.ID.UUID)
+			c := conversationOf(claim.Tenant, claim.Conversation.UUID)
+			from := w.read(c, claim.Reply.ID)
+			to := m.reason(from.Reason)
+			_, allowed := turns.Allowed(from.Status, from.Reason, m.verb, m.to, to)
+			moved := m.act(w, claim)
+			if from.Reason == turns.ReasonCancelled && m.verb == turns.VerbCancel {
+				moved = false // it says cancelled, as it did before
+			}
+			require.Equal(t, allowed, moved, "%s of %s %s", m.verb, from.Status, from.Reason)
+			if r := w.read(c, claim.Reply.ID); moved {
+				require.Equal(t, []any{m.to, to}, []any{r.Status, r.Reason})
+			} else {
+				require.Equal(t, []any{from.Status, from.Reason}, []any{r.Status, r.Reason})
+			}
+		}
+	}
 }
 
 func nothingLeavesAnEnd(t *testing.T, w *world) {

@@ -93,7 +93,7 @@ func (w *world) passDeadline(id turns.ReplyID) {
 	w.exec("UPDATE turns SET deadline_at = create_time WHERE id = %s", id.UUID)
 }
 
-// askToStop leaves the mark that a cancel leaves on a reply.
+// askToStop leaves the mark that a stop leaves on a reply, and none on its turn.
 func (w *world) askToStop(id turns.ReplyID) {
 	w.exec("UPDATE turns SET cancel_requested = true WHERE id = %s", id.UUID)
 }
@@ -183,6 +183,19 @@ func (w *world) again(c conversation, turn turns.TurnID) turns.Claim {
 	claim.Reply.WindowStart = turn.Row()
 	if st.Newest != nil {
 		claim.Reply.Attempt, claim.Reply.Calls, claim.Call.First = st.Newest.Attempt+1, st.Newest.Calls+1, false
+		claim.Reply.Generation = st.Turn.Generation
+	}
+	return claim
+}
+
+// regenerate is a claim of the turn's next generation, in the place of its complete reply if it has one.
+func (w *world) regenerate(c conversation, turn turns.TurnID) turns.Claim {
+	w.t.Helper()
+	claim, live := w.again(c, turn), w.lookup(c, turn).Live
+	claim.Reply.Generation++
+	claim.Reply.Calls, claim.Call.First = 1, true
+	if live != nil {
+		claim.Supersede = live.ID
 	}
 	return claim
 }
@@ -313,7 +326,7 @@ func (w *world) read(c conversation, id turns.ReplyID) turns.Reply {
 
 // hold makes a reply held, which no method of the port does yet without a policy.
 func (w *world) hold(id turns.ReplyID) {
-	w.exec("UPDATE turns SET status = 'held' WHERE id = %s", id.UUID)
+	w.exec("UPDATE turns SET status = 'held', end_time = NULL WHERE id = %s", id.UUID)
 }
 
 // equal compares values of the domain.
