@@ -1,8 +1,10 @@
 // Package anthropic speaks the Messages API, streaming, in the version named by Version. Other servers speak it too; they
 // are reached by their base URL.
 //
-// Text alone goes out for now. What comes in and is no text (thinking, tool calls, whatever a later server adds) is
-// skipped without harm to the text around it.
+// Text, tool calls, their results and thinking go out and come in. A call's input is streamed and kept as the model wrote
+// it, to the byte; one without a byte is {}, which is what the vendor means by it. Thinking comes with a signature, which is
+// kept as the block's seal and goes back to the same model, and to no other. What else comes in (tools that the vendor runs
+// itself, whatever a later server adds) is skipped without harm to what stands around it.
 //
 // What surprises: this version of the API takes no temperature, so Build refuses one. Dropping it would answer a question
 // the client did not ask. Input is reported at the first event, output only once the vendor has counted it: a call that was
@@ -69,7 +71,7 @@ func (c *Client) Generate(ctx context.Context, call turns.Call) iter.Seq2[turns.
 		Limits: call.Request.Route.Limits,
 	}, wire.Vendor{
 		RequestID:  []string{"Request-Id", "X-Request-Id"},
-		Translator: func() wire.Translator { return new(stream) },
+		Translator: func() wire.Translator { return &stream{model: call.Request.Route.ProviderModel} },
 		Classify:   classify,
 	})
 }

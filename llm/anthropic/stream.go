@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/turnd/turnd/llm/sse"
 	"github.com/turnd/turnd/llm/wire"
@@ -25,17 +26,26 @@ type startMessage struct {
 	Usage *usage `json:"usage"`
 }
 
-// startBlock is a block's kind, and text that some servers put there already.
+// startBlock is a block's kind, and content that some servers put there already.
 type startBlock struct {
-	Type string    `json:"type"`
-	Text wire.Text `json:"text"`
+	Type      string          `json:"type"`
+	Text      wire.Text       `json:"text"`
+	Thinking  wire.Text       `json:"thinking"`
+	Signature string          `json:"signature"`
+	Data      string          `json:"data"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
 }
 
 // delta is both what a block gains and, in message_delta, why the message stopped.
 type delta struct {
-	Type       string    `json:"type"`
-	Text       wire.Text `json:"text"`
-	StopReason string    `json:"stop_reason"`
+	Type        string    `json:"type"`
+	Text        wire.Text `json:"text"`
+	Thinking    wire.Text `json:"thinking"`
+	PartialJSON wire.Text `json:"partial_json"`
+	Signature   string    `json:"signature"`
+	StopReason  string    `json:"stop_reason"`
 }
 
 // usage holds only what an event names: a later event may name less than an earlier one.
@@ -51,8 +61,15 @@ type usage struct {
 
 // stream translates the events of one response.
 type stream struct {
+	// model is the one that was asked; it is named in the seals.
+	model  string
 	blocks wire.Blocks
 	meter  wire.Meter
+	// response is the vendor's id of the message. signature is the open block's so far, and input what its start said of a
+	// call's input.
+	response  string
+	signature string
+	input     json.RawMessage
 	// index is the open block's, and skipping says that it is of a kind that is not read.
 	index    int
 	begun    bool
@@ -73,11 +90,28 @@ var handlers = map[string]func(*stream, *event, []turns.Delta) ([]turns.Delta, e
 	"error":               (*stream).failed,
 }
 
-// kinds are the blocks that are read, and textDeltas the deltas that add to their text.
-var (
-	kinds      = map[string]turns.BlockKind{"text": turns.KindText}
-	textDeltas = map[string]bool{"text_delta": true}
-)
+// kinds are the blocks that are read. Others, such as those of tools that the vendor runs itself, are skipped whole.
+var kinds = map[string]turns.BlockStarted{
+	"text":              {Kind: turns.KindText},
+	"thinking":          {Kind: turns.KindThinking},
+	"redacted_thinking": {Kind: turns.KindThinking, Redacted: true},
+	"tool_use":          {Kind: turns.KindToolUse},
+}
+
+// textDeltas are the deltas that add to a block's text: to which kind, and what.
+var textDeltas = map[string]struct {
+	kind turns.BlockKind
+	text func(*delta) wire.Text
+}{
+	"text_delta":       {turns.KindText, func(d *delta) wire.Text { return d.Text }},
+	"thinking_delta":   {turns.KindThinking, func(d *delta) wire.Text { return d.Thinking }},
+	"input_json_delta": {turns.KindToolUse, func(d *delta) wire.Text { return d.PartialJSON }},
+}
+
+const signatureDelta = "signature_delta"
+
+// maxSignature bounds the signature of one block; a longer one is not kept.
+const maxSignature = 256 << 10
 
 // stopReasons are the vendor's words for why a reply ended. One that is not here yet becomes empty, which is allowed:
 // the vendor adds words within a version, and a paid reply is not lost over one.
@@ -108,27 +142,47 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 	return out, err == nil && ev.Type == "message_stop", err
 }
 
-// parse reads an event into ev, whose room for text is used again. An event of an unknown type may use the names of
-// fields here for something else; it is given back empty, and so means nothing.
+// parse reads an event into ev, whose room for text is used again. An event, block or delta of an unknown type may use the
+// names of fields here for something else; the event is given back without it, and so means nothing.
 func parse(data []byte, ev *event) error {
-	*ev = event{Delta: delta{Text: ev.Delta.Text[:0]}}
+	d := &ev.Delta
+	*ev = event{Delta: delta{Text: d.Text[:0], Thinking: d.Thinking[:0], PartialJSON: d.PartialJSON[:0]}}
 	if json.Unmarshal(data, ev) == nil {
 		return nil
 	}
-	var head struct {
+	*ev = event{}
+	type typed struct {
 		Type string `json:"type"`
 	}
-	if json.Unmarshal(data, &head) != nil || handlers[head.Type] != nil {
-		return wire.ErrMalformed
+	var head struct {
+		Index int   `json:"index"`
+		Block typed `json:"content_block"`
+		Delta typed `json:"delta"`
 	}
-	*ev = event{}
-	return nil
+	var kind typed
+	switch {
+	case json.Unmarshal(data, &kind) != nil:
+		return wire.ErrMalformed
+	case handlers[kind.Type] == nil:
+		return nil
+	case json.Unmarshal(data, &head) != nil:
+		return wire.ErrMalformed
+	case kind.Type == "content_block_start" && head.Block.Type != "" && kinds[head.Block.Type].Kind == "":
+		ev.Type, ev.Index, ev.ContentBlock.Type = kind.Type, head.Index, head.Block.Type
+		return nil
+	case kind.Type == "content_block_delta" && head.Delta.Type != "" && !known(head.Delta.Type):
+		return nil
+	}
+	return wire.ErrMalformed
 }
+
+func known(delta string) bool { return textDeltas[delta].text != nil || delta == signatureDelta }
 
 // start takes the id of the response, so that it is known however the call ends. The output it counts is a first guess and
 // is left out: a reply whose output was never counted shall show 0, not the guess.
 func (s *stream) start(ev *event, out []turns.Delta) ([]turns.Delta, error) {
 	if ev.Message.ID != "" {
+		s.response = ev.Message.ID
 		out = append(out, turns.ResponseStarted{ResponseID: ev.Message.ID})
 	}
 	if ev.Message.Usage != nil {
@@ -138,19 +192,29 @@ func (s *stream) start(ev *event, out []turns.Delta) ([]turns.Delta, error) {
 }
 
 func (s *stream) blockStart(ev *event, out []turns.Delta) ([]turns.Delta, error) {
-	kind, known := kinds[ev.ContentBlock.Type]
+	out = s.endBlock(out)
+	b := &ev.ContentBlock
+	start, known := kinds[b.Type]
 	s.index, s.begun, s.skipping = ev.Index, true, !known
 	if !known {
-		return s.blocks.End(out), nil
+		return out, nil
 	}
-	out = s.blocks.Start(out, kind)
-	return s.blocks.Add(out, ev.ContentBlock.Text), nil
+	s.signature, s.input = b.Signature+b.Data, nil
+	if start.Kind == turns.KindToolUse {
+		s.input = b.Input
+		return s.blocks.StartTool(out, b.ID, fmt.Sprintf("%s-%d", s.response, ev.Index), b.Name), nil
+	}
+	out = s.blocks.Start(out, start)
+	if start.Kind == turns.KindText {
+		return s.blocks.Add(out, b.Text), nil
+	}
+	return s.blocks.Add(out, b.Thinking), nil
 }
 
-// blockDelta adds text to the open block. Text for a block that never began, or that is over, has no place it could go
-// to; a reply without it would not be whole.
+// blockDelta adds to the open block. Text for a block that never began, that is over, or that is of another kind, has no
+// place it could go to; a reply without it would not be whole.
 func (s *stream) blockDelta(ev *event, out []turns.Delta) ([]turns.Delta, error) {
-	if !textDeltas[ev.Delta.Type] {
+	if !known(ev.Delta.Type) {
 		return out, nil
 	}
 	if !s.begun || ev.Index != s.index {
@@ -159,7 +223,22 @@ func (s *stream) blockDelta(ev *event, out []turns.Delta) ([]turns.Delta, error)
 	if s.skipping {
 		return out, nil
 	}
-	return s.blocks.Add(out, ev.Delta.Text), nil
+	if ev.Delta.Type == signatureDelta {
+		s.sign(ev.Delta.Signature)
+		return out, nil
+	}
+	more := textDeltas[ev.Delta.Type]
+	if more.kind != s.blocks.Kind() {
+		return out, wire.ErrMalformed
+	}
+	return s.blocks.Add(out, more.text(&ev.Delta)), nil
+}
+
+// sign adds to the signature, which may come in parts. One that grows too long is given up, for this block.
+func (s *stream) sign(part string) {
+	if len(s.signature) <= maxSignature {
+		s.signature += part
+	}
 }
 
 // blockStop ends the open block. The end of a block that was never opened changes nothing: there is no text to lose.
@@ -168,7 +247,24 @@ func (s *stream) blockStop(ev *event, out []turns.Delta) ([]turns.Delta, error) 
 		return out, nil
 	}
 	s.begun = false
-	return s.blocks.End(out), nil
+	return s.endBlock(out), nil
+}
+
+// endBlock ends the open block, if there is one, with its seal. A call that was given its whole input at its start, as
+// some servers do, has it from there.
+func (s *stream) endBlock(out []turns.Delta) []turns.Delta {
+	switch s.blocks.Kind() {
+	case turns.KindThinking:
+		if len(s.signature) <= maxSignature {
+			out = s.blocks.Seal(out, seal(s.model, s.signature))
+		}
+	case turns.KindToolUse:
+		if s.blocks.Silent() && len(s.input) > 0 && s.input[0] == '{' {
+			out = s.blocks.Add(out, wire.Text(s.input))
+		}
+	}
+	s.signature, s.input = "", nil
+	return s.blocks.End(out)
 }
 
 // messageDelta may come several times; the last stop reason holds, and its usage counts the whole message each time.
@@ -181,7 +277,7 @@ func (s *stream) messageDelta(ev *event, out []turns.Delta) ([]turns.Delta, erro
 
 // messageStop is the terminal event. A block that is still open then is taken as ended.
 func (s *stream) messageStop(_ *event, out []turns.Delta) ([]turns.Delta, error) {
-	out = s.blocks.End(out)
+	out = s.endBlock(out)
 	out = s.meter.Finish(out, s.blocks.HasContent())
 	return append(out, turns.Finished{StopReason: stopReasons[s.stop]}), nil
 }

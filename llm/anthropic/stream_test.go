@@ -36,7 +36,13 @@ func TestRecordedStreamsAreTranslated(t *testing.T) {
 		},
 		"mixed.sse": {
 			responded, started, nine,
+			turns.BlockStarted{Kind: turns.KindThinking}, turns.BlockDelta{Text: "Let me see"},
+			turns.BlockSealed{Data: "anthropic.messages/demo\nEqQB"}, turns.BlockEnded{},
+			turns.BlockStarted{Kind: turns.KindThinking, Redacted: true},
+			turns.BlockSealed{Data: "anthropic.messages/demo\nEmwK"}, turns.BlockEnded{},
 			textBegun, turns.BlockDelta{Text: "I will "}, turns.BlockDelta{Text: "look."}, turns.BlockEnded{},
+			turns.BlockStarted{Kind: turns.KindToolUse, ToolUseID: "toolu_1", ToolName: "look"},
+			turns.BlockDelta{Text: `{"a":1}`}, turns.BlockEnded{},
 			textBegun, turns.BlockDelta{Text: "Done."}, turns.BlockEnded{},
 			reported(turns.Usage{Input: 9, Output: 40}), turns.Finished{StopReason: turns.StopToolUse},
 		},
@@ -82,6 +88,7 @@ func TestABrokenStreamIsAmbiguous(t *testing.T) {
 		"text that is no text":          v.Open + `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":7}}` + "\n\n",
 		"text for a block never begun":  strings.Split(v.Open, "event: content_block_start")[0] + v.Text("a"),
 		"text for a block that is over": v.Open + v.Close + v.Text("a") + v.Terminal,
+		"input for a block of text":     v.Open + block(0, `{"type":"input_json_delta","partial_json":"{"}`),
 		"cut within the terminal event": strings.TrimSuffix(v.Whole("a"), "\n"),
 		"nothing at all":                "",
 	} {

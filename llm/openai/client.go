@@ -4,11 +4,13 @@
 // Two names differ between the two: the vendor wants max_completion_tokens and the role developer, compatible servers
 // know max_tokens and system. llm.Endpoint's Dialect says which; by default the host does.
 //
-// Text alone goes out for now. What comes in and is no text (tool calls, reasoning, whatever a later server adds) is
-// skipped without harm to the text around it. A reply is whole when both its finish_reason and [DONE] were read: a server
+// Text, tool calls and their results go out and come in; arguments are streamed and kept as the model wrote them, to the
+// byte, and where the model wrote none, as {}. Reasoning that a compatible server shows comes in as thinking and never goes
+// back: nobody signs it. What else comes in is skipped without harm to what stands around it. A reply is whole when both its finish_reason and [DONE] were read: a server
 // that leaves out either can't be told apart from one whose answer was cut.
 //
-// What surprises: usage comes only in the last event before [DONE], so a call that was cut has none.
+// What surprises: the parts of several calls may come mixed, and blocks of a reply do not, so a call that began while
+// another was open is shown once that one is over. The wire has no budget for thinking, so Build refuses one. Usage comes only in the last event before [DONE], so a call that was cut has none.
 package openai
 
 import (

@@ -1,7 +1,7 @@
 package openai
 
 import (
-	"strings"
+	"encoding/json"
 
 	"github.com/turnd/turnd/llm"
 	"github.com/turnd/turnd/llm/wire"
@@ -9,7 +9,7 @@ import (
 )
 
 // builderVersion grows with every change of the bytes that Build makes.
-const builderVersion = 1
+const builderVersion = 2
 
 // request is the body of a call. The order of its fields is the order of the bytes, so a change of it is a new builder
 // version: a retry on another worker must send the same bytes. At most one of the two limits is set.
@@ -22,6 +22,26 @@ type request struct {
 	Stop                []string      `json:"stop,omitempty"`
 	Stream              bool          `json:"stream"`
 	StreamOptions       streamOptions `json:"stream_options"`
+	Tools               []tool        `json:"tools,omitempty"`
+	ToolChoice          any           `json:"tool_choice,omitempty"`
+}
+
+// tool and its kin have a type that is always "function".
+type tool struct {
+	Type     string   `json:"type"`
+	Function function `json:"function"`
+}
+
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+}
+
+// namedChoice is the choice of one tool; the other choices are words.
+type namedChoice struct {
+	Type     string   `json:"type"`
+	Function function `json:"function"`
 }
 
 // streamOptions ask for the usage, which is not streamed otherwise.
@@ -29,27 +49,26 @@ type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
 
-// message has its content as one string: the list form means the same and many compatible servers refuse it.
-type message struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
-}
-
 // Build implements turns.Generator's method for this endpoint. Without a limit from options or endpoint none is sent: the
 // vendor's own default holds then.
 func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, error) {
-	plain, err := wire.PlainMessages(prompt)
+	if prompt.Options.ThinkingBudgetTokens > 0 {
+		return turns.Request{}, &turns.Error{Code: turns.CodeInvalidField, Field: "input.options.thinking_budget_tokens",
+			Problem: "models of this provider take no budget for thinking; leave it unset"}
+	}
+	history, err := wire.Messages(prompt)
 	if err != nil {
 		return turns.Request{}, err
 	}
 	r := request{
 		Model:         route.ProviderModel,
-		Messages:      c.messages(wire.PlainSystem(prompt.Options), plain),
+		Messages:      c.messages(wire.PlainSystem(prompt.Options), history),
 		Temperature:   prompt.Options.Temperature,
 		Stop:          prompt.Options.StopSequences,
 		Stream:        true,
 		StreamOptions: streamOptions{IncludeUsage: true},
 	}
+	r.Tools, r.ToolChoice = tools(prompt.Options)
 	limit := wire.MaxOutput(prompt.Options, route.Limits)
 	if c.dialect == llm.DialectVendor {
 		r.MaxCompletionTokens = limit
@@ -63,16 +82,26 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 	return turns.NewRequest(route, body, builderVersion), nil
 }
 
-// messages joins the texts of a message by an empty line, so that words of two blocks do not run together.
-func (c *Client) messages(system []string, plain []wire.PlainMessage) []message {
-	out := make([]message, 0, len(system)+len(plain))
-	for _, text := range system {
-		out = append(out, message{Role: c.systemRole(), Content: text})
+// tools are those on offer and the choice among them, which the vendor refuses where there are none.
+func tools(o turns.Options) (out []tool, choice any) {
+	for _, t := range o.Tools {
+		f := function{Name: t.Name, Description: wire.CleanText(t.Description)}
+		if t.InputSchemaJSON != "" {
+			f.Parameters = wire.Object(t.InputSchemaJSON)
+		}
+		out = append(out, tool{"function", f})
 	}
-	for _, m := range plain {
-		out = append(out, message{Role: string(m.Role), Content: strings.Join(m.Texts, "\n\n")})
+	if c := o.ToolChoice; c != nil && len(out) > 0 {
+		switch c.Mode {
+		case turns.ToolChoiceNone:
+			choice = "none"
+		case turns.ToolChoiceAny:
+			choice = "required"
+		case turns.ToolChoiceTool:
+			choice = namedChoice{"function", function{Name: c.ToolName}}
+		}
 	}
-	return out
+	return out, choice
 }
 
 func (c *Client) systemRole() string {

@@ -26,17 +26,40 @@ type choice struct {
 	FinishReason string `json:"finish_reason"`
 }
 
-// delta is what the reply gains. Both fields are null or missing in most chunks, which reads as empty.
+// delta is what the reply gains. Most fields are null or missing in most chunks, which reads as empty. The two names of
+// reasoning are those of compatible servers; some say both, with the same text.
 type delta struct {
-	Content wire.Text `json:"content"`
-	Refusal wire.Text `json:"refusal"`
+	Content   wire.Text   `json:"content"`
+	Refusal   wire.Text   `json:"refusal"`
+	Reasoning looseText   `json:"reasoning_content"`
+	Thoughts  looseText   `json:"reasoning"`
+	ToolCalls []callDelta `json:"tool_calls"`
 }
 
-// parts are the fields of a delta that are read, each a kind of block. Others (tool calls, reasoning) mean nothing here.
+// looseText is text in a field that is not the vendor's own: whoever puts something else there has put nothing there.
+type looseText struct{ text wire.Text }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *looseText) UnmarshalJSON(data []byte) error {
+	if t.text.UnmarshalJSON(data) != nil {
+		t.text = nil
+	}
+	return nil
+}
+
+func (d *delta) reasoning() wire.Text {
+	if len(d.Reasoning.text) > 0 {
+		return d.Reasoning.text
+	}
+	return d.Thoughts.text
+}
+
+// parts are the fields of a delta that are text, each a kind of block.
 var parts = []struct {
 	kind turns.BlockKind
 	text func(*delta) wire.Text
 }{
+	{turns.KindThinking, (*delta).reasoning},
 	{turns.KindText, func(d *delta) wire.Text { return d.Content }},
 	{turns.KindRefusal, func(d *delta) wire.Text { return d.Refusal }},
 }
@@ -54,21 +77,32 @@ type usage struct {
 	} `json:"completion_tokens_details"`
 }
 
-// stopReasons are the vendor's words for why a reply ended. One that is not here becomes empty, which is allowed:
-// compatible servers have words of their own, and a paid reply is not lost over one.
+// stopReasons are the vendor's words for why a reply ended, and after them those of compatible servers and of gateways
+// before other vendors. One that is not here becomes empty, which is allowed: a paid reply is not lost over a word.
 var stopReasons = map[string]turns.StopReason{
 	"stop":           turns.StopEndTurn,
 	"length":         turns.StopLength,
 	"tool_calls":     turns.StopToolUse,
 	"function_call":  turns.StopToolUse,
 	"content_filter": turns.StopContentFilter,
+
+	"end_turn":      turns.StopEndTurn,
+	"stop_sequence": turns.StopSequence,
+	"max_tokens":    turns.StopLength,
+	"tool_use":      turns.StopToolUse,
+	"refusal":       turns.StopRefusal,
+	"pause_turn":    turns.StopPause,
+	"model_length":  turns.StopContextExceeded,
+
+	"model_context_window_exceeded": turns.StopContextExceeded,
 }
 
 // stream translates the chunks of one response.
 type stream struct {
 	blocks  wire.Blocks
 	meter   wire.Meter
-	started bool
+	calls   calls
+	id      string
 	refused bool
 	finish  string
 }
@@ -91,24 +125,28 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 	}
 	out = s.start(c.ID, out)
 	for i := range c.Choices {
-		out = s.choice(&c.Choices[i], out)
+		var err error
+		if out, err = s.choice(&c.Choices[i], out); err != nil {
+			return out, false, err
+		}
 	}
 	return s.report(c.Usage, out), false, nil
 }
 
 // start takes the id of the response from the first chunk that has one; all chunks repeat it.
 func (s *stream) start(id string, out []turns.Delta) []turns.Delta {
-	if s.started || id == "" {
+	if s.id != "" || id == "" {
 		return out
 	}
-	s.started = true
+	s.id = id
 	return append(out, turns.ResponseStarted{ResponseID: id})
 }
 
-// choice adds what a chunk says of the reply. After its finish_reason nothing is added any more.
-func (s *stream) choice(c *choice, out []turns.Delta) []turns.Delta {
+// choice adds what a chunk says of the reply. After its finish_reason nothing is added any more. Text that comes after
+// calls ends them: it has to stand behind them.
+func (s *stream) choice(c *choice, out []turns.Delta) ([]turns.Delta, error) {
 	if c.Index != 0 || s.finish != "" {
-		return out
+		return out, nil
 	}
 	for _, p := range parts {
 		text := p.text(&c.Delta)
@@ -116,14 +154,22 @@ func (s *stream) choice(c *choice, out []turns.Delta) []turns.Delta {
 			continue
 		}
 		s.refused = s.refused || p.kind == turns.KindRefusal
+		out = s.calls.end(out, &s.blocks, s.id)
 		out = s.blocks.In(out, p.kind)
 		out = s.blocks.Add(out, text)
 	}
+	for i := range c.Delta.ToolCalls {
+		var err error
+		if out, err = s.calls.add(out, &s.blocks, s.id, &c.Delta.ToolCalls[i]); err != nil {
+			return out, err
+		}
+	}
 	if c.FinishReason == "" {
-		return out
+		return out, nil
 	}
 	s.finish = c.FinishReason
-	return s.blocks.End(out)
+	out = s.calls.end(out, &s.blocks, s.id)
+	return s.blocks.End(out), nil
 }
 
 // report passes on the vendor's totals: cached input and reasoning are in them already. A server that reports a running
@@ -150,10 +196,15 @@ func (s *stream) done(out []turns.Delta) ([]turns.Delta, bool, error) {
 	return append(out, turns.Finished{StopReason: s.stopReason()}), true, nil
 }
 
-// stopReason maps the vendor's word. A refusal has none of its own: it stops like any other reply.
+// stopReason maps the vendor's word. A refusal has none of its own: it stops like any other reply. Some compatible servers
+// say the same of a reply that waits for results.
 func (s *stream) stopReason() turns.StopReason {
-	if s.refused && s.finish == "stop" {
+	reason := stopReasons[s.finish]
+	switch {
+	case reason == turns.StopEndTurn && s.refused:
 		return turns.StopRefusal
+	case reason == turns.StopEndTurn && len(s.calls.all) > 0:
+		return turns.StopToolUse
 	}
-	return stopReasons[s.finish]
+	return reason
 }

@@ -33,7 +33,10 @@ func TestRecordedStreamsAreTranslated(t *testing.T) {
 			turns.Finished{StopReason: turns.StopEndTurn},
 		},
 		"mixed.sse": {
-			responded, started, textBegun, turns.BlockDelta{Text: "I will look."}, turns.BlockDelta{Text: " Done."}, turns.BlockEnded{},
+			responded, started, turns.BlockStarted{Kind: turns.KindThinking}, turns.BlockDelta{Text: "hm"}, turns.BlockDelta{Text: "hm"},
+			turns.BlockEnded{}, textBegun, turns.BlockDelta{Text: "I will look."}, turns.BlockEnded{},
+			turns.BlockStarted{Kind: turns.KindToolUse, ToolUseID: "call_1", ToolName: "look"}, turns.BlockDelta{Text: `{"a":1}`},
+			turns.BlockEnded{}, textBegun, turns.BlockDelta{Text: " Done."}, turns.BlockEnded{},
 			reported(turns.Usage{Input: 9, Output: 40}), turns.Finished{StopReason: turns.StopToolUse},
 		},
 		"refusal.sse": {
@@ -64,6 +67,9 @@ func TestEveryFinishReasonIsMapped(t *testing.T) {
 	for word, want := range map[string]turns.StopReason{
 		"stop": turns.StopEndTurn, "length": turns.StopLength, "tool_calls": turns.StopToolUse,
 		"function_call": turns.StopToolUse, "content_filter": turns.StopContentFilter, "brand_new": "",
+		"end_turn": turns.StopEndTurn, "stop_sequence": turns.StopSequence, "max_tokens": turns.StopLength, "tool_use": turns.StopToolUse,
+		"refusal": turns.StopRefusal, "pause_turn": turns.StopPause, "model_length": turns.StopContextExceeded,
+		"model_context_window_exceeded": turns.StopContextExceeded,
 	} {
 		r := llmtest.Say(t, openai.Adapter(), strings.Replace(voice().Whole("a"), `"stop"`, `"`+word+`"`, 1))
 		require.NotNil(t, r.Finished, word)

@@ -65,6 +65,11 @@ type thinkingBlock struct {
 	Signature string `json:"signature"`
 }
 
+type redactedBlock struct {
+	Type string `json:"type"`
+	Data string `json:"data"`
+}
+
 type toolUseBlock struct {
 	Type  string          `json:"type"`
 	ID    string          `json:"id"`
@@ -107,6 +112,9 @@ func parseAnthropic(body []byte) request {
 	req.words = len(strings.Fields(textOf(in.System)))
 	req.read(in.Messages)
 	req.check(in.Messages, " user assistant system ")
+	if req.problem == "" {
+		req.problem = anthropicPairing(in.Messages)
+	}
 	if req.problem == "" && in.MaxTokens == nil {
 		req.problem = "max_tokens: field required"
 	}
@@ -190,7 +198,7 @@ func (v *anthropicVoice) piece(p piece) []byte {
 			Type  string `json:"type"`
 			Index int    `json:"index"`
 		}{"content_block_stop", p.index})
-	case pieceText:
+	case pieceText, pieceRefusal:
 		return v.delta(p, anthropicDelta{Type: "text_delta", Text: &p.text})
 	case pieceThinking:
 		return v.delta(p, anthropicDelta{Type: "thinking_delta", Thinking: &p.text})
@@ -292,6 +300,8 @@ func anthropicBlock(c content) any {
 		return toolUseBlock{"tool_use", c.block.ToolUse.ID, c.block.ToolUse.Name, input}
 	case c.block.Thinking != "":
 		return thinkingBlock{"thinking", c.said.String(), c.signature}
+	case c.block.Redacted != "":
+		return redactedBlock{"redacted_thinking", c.block.Redacted}
 	default:
 		return textBlock{"text", c.said.String()}
 	}

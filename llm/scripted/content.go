@@ -21,6 +21,7 @@ const (
 	pieceOpen      pieceKind = iota
 	pieceText                // a delta of text
 	pieceThinking            // a delta of thinking
+	pieceRefusal             // a delta of words of refusal
 	pieceInput               // a delta of a tool's arguments
 	pieceSignature           // of thinking, whole; it is no output of the model and not counted
 	pieceShut
@@ -36,7 +37,7 @@ type piece struct {
 
 // isDelta tells the pieces that are counted as output.
 func (p piece) isDelta() bool {
-	return p.kind == pieceText || p.kind == pieceThinking || p.kind == pieceInput
+	return p.kind == pieceText || p.kind == pieceThinking || p.kind == pieceRefusal || p.kind == pieceInput
 }
 
 // pieces yields the content of the plan in order.
@@ -81,7 +82,7 @@ func (p Plan) bytes() int {
 	}
 	n := 0
 	for _, block := range p.blocks() {
-		n += len(block.Text) + len(block.Thinking)
+		n += len(block.Text) + len(block.Thinking) + len(block.Redacted) + len(block.Refusal)
 		if block.ToolUse != nil {
 			n += len(block.ToolUse.Input)
 		}
@@ -95,8 +96,11 @@ func (p Plan) stopReason() string {
 		return p.StopReason
 	}
 	for _, block := range p.Blocks {
-		if block.ToolUse != nil {
+		switch {
+		case block.ToolUse != nil:
 			return "tool_use"
+		case block.Refusal != "":
+			return "refusal"
 		}
 	}
 	return "end_turn"
@@ -109,6 +113,8 @@ func (b Block) kind() pieceKind {
 		return pieceInput
 	case b.Thinking != "":
 		return pieceThinking
+	case b.Refusal != "":
+		return pieceRefusal
 	default:
 		return pieceText
 	}
@@ -121,6 +127,8 @@ func (b Block) cut() []string {
 		return cutBytes(b.ToolUse.Input, toolInputBytes)
 	case pieceThinking:
 		return cutWords(b.Thinking)
+	case pieceRefusal:
+		return cutWords(b.Refusal)
 	default:
 		return cutWords(b.Text)
 	}

@@ -54,6 +54,7 @@ type openaiDelta struct {
 	Role      string           `json:"role,omitempty"`
 	Content   *string          `json:"content,omitempty"`
 	Reasoning *string          `json:"reasoning_content,omitempty"`
+	Refusal   *string          `json:"refusal,omitempty"`
 	ToolCalls []openaiToolCall `json:"tool_calls,omitempty"`
 }
 
@@ -104,6 +105,9 @@ func parseOpenAI(body []byte) request {
 	req.model, req.stream, req.includeUsage = in.Model, in.Stream, in.StreamOptions.IncludeUsage
 	req.read(in.Messages)
 	req.check(in.Messages, " user assistant system developer tool function ")
+	if req.problem == "" {
+		req.problem = openaiPairing(in.Messages)
+	}
 	return req
 }
 
@@ -148,7 +152,8 @@ func openaiProblem(status int, kind string) openaiDetail {
 type openaiVoice struct {
 	reply
 	content contents
-	tools   int // tool calls opened so far
+	tools   int  // tool calls opened so far
+	refused bool // some words of refusal were said
 }
 
 func newOpenAIVoice(r reply) voice { return &openaiVoice{reply: r} }
@@ -185,6 +190,9 @@ func (v *openaiVoice) piece(p piece) []byte {
 		return v.delta(openaiDelta{Content: &p.text})
 	case pieceThinking:
 		return v.delta(openaiDelta{Reasoning: &p.text})
+	case pieceRefusal:
+		v.refused = true
+		return v.delta(openaiDelta{Refusal: &p.text})
 	case pieceInput:
 		index := v.tools - 1
 		call := openaiToolCall{Index: &index, Function: openaiFunction{Arguments: p.text}}
@@ -233,8 +241,11 @@ func (v *openaiVoice) figures(t totals) json.RawMessage {
 	return encode(usage)
 }
 
-// finishReason puts Anthropic's word into this vendor's.
+// finishReason puts Anthropic's word into this vendor's. A reply in words of refusal just stops.
 func (v *openaiVoice) finishReason() string {
+	if v.stop == "refusal" && v.refused {
+		return "stop"
+	}
 	switch v.stop {
 	case "end_turn", "stop_sequence":
 		return "stop"
@@ -281,6 +292,9 @@ func (v *openaiVoice) whole(t totals) []byte {
 			call := openaiFunction{tool.Name, c.said.String()}
 			m.ToolCalls = append(m.ToolCalls, openaiToolCall{ID: tool.ID, Type: "function", Function: call})
 		}
+	}
+	if text := v.content.text(pieceRefusal); text != "" {
+		m.Refusal, m.Content = &text, nil
 	}
 	reason := v.finishReason()
 	choices := []openaiChoice{{Message: &m, FinishReason: &reason}}

@@ -64,7 +64,7 @@ type Plan struct {
 	Reply  *Reply  `json:"reply,omitempty"`
 	Blocks []Block `json:"blocks,omitempty"`
 	// StopReason is Anthropic's word, put into OpenAI's on that wire; an unknown word is sent as it is. Empty is end_turn,
-	// or tool_use when a block is one.
+	// tool_use when a block is one, or refusal when one is that.
 	StopReason string `json:"stop_reason,omitempty"`
 	// Usage says which token figures are reported.
 	Usage Usage `json:"usage,omitempty"`
@@ -86,11 +86,15 @@ type Reply struct {
 	Seed       int64 `json:"seed,omitempty"`
 }
 
-// Block is one content block: exactly one of Text, Thinking and ToolUse. Signature belongs to Thinking.
+// Block is one content block: exactly one of Text, Thinking, Redacted, Refusal and ToolUse. Signature belongs to Thinking.
+// Redacted is thinking that the vendor has sealed; OpenAI's wire has no words for it and leaves it out. Refusal is text of
+// its own kind on OpenAI's wire, and plain text on Anthropic's, where the stop reason says the rest.
 type Block struct {
 	Text      string   `json:"text,omitempty"`
 	Thinking  string   `json:"thinking,omitempty"`
 	Signature string   `json:"signature,omitempty"`
+	Redacted  string   `json:"redacted,omitempty"`
+	Refusal   string   `json:"refusal,omitempty"`
 	ToolUse   *ToolUse `json:"tool_use,omitempty"`
 }
 

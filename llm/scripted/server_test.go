@@ -60,7 +60,7 @@ func TestRulesAreTakenInOrderByWhatTheyMatch(t *testing.T) {
 
 func TestTheLastUserTextIsMatched(t *testing.T) {
 	const body = `{"model":"demo","max_tokens":9,"messages":[
-		{"role":"user","content":"one"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm hm"},{"type":"text","text":"two"}]},
+		{"role":"user","content":"one"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm hm","signature":"s"},{"type":"text","text":"two"}]},
 		{"role":"user","content":[{"type":"text","text":"three four"}]},
 		{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"f","input":{"not counted":"at all"}}]},
 		{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"five six"}]}]}]}`

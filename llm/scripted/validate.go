@@ -133,14 +133,14 @@ func (r Reply) validate(path string) error {
 
 func (b Block) validate(path string) error {
 	kinds := 0
-	for _, is := range []bool{b.Text != "", b.Thinking != "", b.ToolUse != nil} {
+	for _, is := range []bool{b.Text != "", b.Thinking != "", b.Redacted != "", b.Refusal != "", b.ToolUse != nil} {
 		if is {
 			kinds++
 		}
 	}
 	switch {
 	case kinds != 1:
-		return &FieldError{path, "needs exactly one of text, thinking and tool_use"}
+		return &FieldError{path, "needs exactly one of text, thinking, redacted, refusal and tool_use"}
 	case b.Signature != "" && b.Thinking == "":
 		return &FieldError{path + ".signature", "belongs to thinking"}
 	case b.ToolUse != nil && (b.ToolUse.ID == "" || b.ToolUse.Name == ""):

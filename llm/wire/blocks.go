@@ -3,8 +3,16 @@ package wire
 import (
 	"math"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/turnd/turnd/turns"
+)
+
+// Bounds of what is kept beside the text of a block: ids and names of calls, and seals.
+const (
+	maxToolID   = 128
+	maxToolName = 128
+	maxSeal     = 512 << 10
 )
 
 // Blocks turns what a stream says about its blocks into deltas: one block open at a time, its text made whole. The
@@ -13,14 +21,30 @@ type Blocks struct {
 	runes   Runes
 	open    bool
 	kind    turns.BlockKind
+	said    bool // the open block has text
 	content bool
 }
 
 // Start begins a block; one that is still open ends first.
-func (b *Blocks) Start(out []turns.Delta, kind turns.BlockKind) []turns.Delta {
+func (b *Blocks) Start(out []turns.Delta, start turns.BlockStarted) []turns.Delta {
 	out = b.End(out)
-	b.open, b.kind = true, kind
-	return append(out, turns.BlockStarted{Kind: kind})
+	b.open, b.kind, b.said = true, start.Kind, false
+	if start.Kind == turns.KindToolUse {
+		b.content = true
+	}
+	return append(out, start)
+}
+
+// StartTool begins a call. fallback is its id where the vendor gave none that can be kept.
+func (b *Blocks) StartTool(out []turns.Delta, id, fallback, name string) []turns.Delta {
+	id, name = CleanText(id), CleanText(name)
+	if id == "" || len(id) > maxToolID {
+		id = fallback
+	}
+	for len(name) > maxToolName || !utf8.ValidString(name) {
+		name = name[:min(len(name)-1, maxToolName)]
+	}
+	return b.Start(out, turns.BlockStarted{Kind: turns.KindToolUse, ToolUseID: id, ToolName: name})
 }
 
 // In makes sure that the open block is of a kind, for wires that do not mark where blocks begin.
@@ -28,30 +52,54 @@ func (b *Blocks) In(out []turns.Delta, kind turns.BlockKind) []turns.Delta {
 	if b.open && b.kind == kind {
 		return out
 	}
-	return b.Start(out, kind)
+	return b.Start(out, turns.BlockStarted{Kind: kind})
 }
 
 // Add is more of the open block. It yields nothing while all of it waits for the rest of a rune.
 func (b *Blocks) Add(out []turns.Delta, t Text) []turns.Delta { return b.say(out, b.runes.Add(t)) }
 
-// End ends the open block, if there is one.
+// Seal gives the open block its seal, unless it is too large or not text that can be stored as it is: a changed one is
+// worth nothing.
+func (b *Blocks) Seal(out []turns.Delta, data string) []turns.Delta {
+	if !b.open || data == "" || len(data) > maxSeal || CleanText(data) != data {
+		return out
+	}
+	return append(out, turns.BlockSealed{Data: data})
+}
+
+// End ends the open block, if there is one. A call whose input was empty has the input {}, which is what the vendors mean
+// by it: what is streamed and stored can be read as JSON.
 func (b *Blocks) End(out []turns.Delta) []turns.Delta {
 	if !b.open {
 		return out
 	}
 	out = b.say(out, b.runes.End())
+	if b.kind == turns.KindToolUse && !b.said {
+		out = b.say(out, "{}")
+	}
 	b.open = false
 	return append(out, turns.BlockEnded{})
 }
 
-// HasContent reports whether any text came.
+// Kind is the kind of the open block, empty if none is open.
+func (b *Blocks) Kind() turns.BlockKind {
+	if !b.open {
+		return ""
+	}
+	return b.kind
+}
+
+// Silent reports whether the open block has no text yet.
+func (b *Blocks) Silent() bool { return !b.said }
+
+// HasContent reports whether any text came, or a call.
 func (b *Blocks) HasContent() bool { return b.content }
 
 func (b *Blocks) say(out []turns.Delta, s string) []turns.Delta {
 	if s == "" {
 		return out
 	}
-	b.content = true
+	b.content, b.said = true, true
 	return append(out, turns.BlockDelta{Text: s})
 }
 

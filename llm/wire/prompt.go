@@ -10,59 +10,6 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-// PlainMessage is a message that holds only text: its blocks, none of them blank.
-type PlainMessage struct {
-	Role  turns.Role
-	Texts []string
-}
-
-// PlainMessages is a prompt's messages as text. Neighbours of the same role become one, since some servers insist that
-// roles alternate. Blank blocks, and messages of nothing else, are left out: every vendor refuses them. NUL is dropped.
-//
-// What is no text yet is turns.CodeUnimplemented, naming what. An assistant's refusal goes back as the text it is.
-func PlainMessages(p turns.Prompt) ([]PlainMessage, error) {
-	if err := refuseOptions(p.Options); err != nil {
-		return nil, err
-	}
-	var plain []PlainMessage
-	for _, m := range p.Messages {
-		texts, err := plainTexts(m)
-		if err != nil {
-			return nil, err
-		}
-		if n := len(plain); n > 0 && plain[n-1].Role == m.Role {
-			plain[n-1].Texts = append(plain[n-1].Texts, texts...)
-		} else if len(texts) > 0 {
-			plain = append(plain, PlainMessage{m.Role, texts})
-		}
-	}
-	if n := len(plain); n == 0 || plain[n-1].Role != turns.RoleUser {
-		return nil, &turns.Error{Code: turns.CodeContentEmpty, Field: "input.content",
-			Problem: "the prompt does not end with something from the user; send some text"}
-	}
-	return plain, nil
-}
-
-// plainTexts are the texts of a message that are not blank.
-func plainTexts(m turns.Message) ([]string, error) {
-	var texts []string
-	for _, b := range m.Content {
-		var text string
-		switch b := b.(type) {
-		case turns.Text:
-			text = b.Text
-		case turns.Refusal:
-			text = b.Text
-		default:
-			return nil, unimplemented("input.content", nameOf(b))
-		}
-		if text = CleanText(text); strings.TrimSpace(text) != "" {
-			texts = append(texts, text)
-		}
-	}
-	return texts, nil
-}
-
 // CleanText is text as JSON can carry it to any provider: valid UTF-8 without NUL.
 func CleanText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
@@ -74,32 +21,13 @@ func nameOf(b turns.Block) string {
 		return "an image"
 	case turns.Document:
 		return "a document"
-	case turns.ToolUse:
-		return "a tool call"
-	case turns.ToolResult:
-		return "a tool result"
-	case turns.Thinking:
-		return "thinking"
 	}
-	return "a block that only its vendor understands"
-}
-
-// refuseOptions refuses what must not be dropped: a model without the tools it was promised answers another question.
-func refuseOptions(o turns.Options) error {
-	switch {
-	case len(o.Tools) > 0:
-		return unimplemented("input.options.tools", "a tool definition")
-	case o.ToolChoice != nil:
-		return unimplemented("input.options.tool_choice", "a choice of tools")
-	case o.ThinkingBudgetTokens > 0:
-		return unimplemented("input.options.thinking_budget_tokens", "a budget for thinking")
-	}
-	return nil
+	return "a block of this kind"
 }
 
 func unimplemented(field, what string) *turns.Error {
 	return &turns.Error{Code: turns.CodeUnimplemented, Field: field,
-		Problem: fmt.Sprintf("%s can't be sent to a model yet; send text alone", what)}
+		Problem: fmt.Sprintf("%s can't be sent to a model yet; leave it out", what)}
 }
 
 // MaxOutput is how many tokens a reply may take: what the options ask for, within the limit of the endpoint. 0 is
