@@ -14,8 +14,12 @@ const selectReply = `UPDATE turns SET status = 'complete', reason = '', replaced
 
 const moveSlot = `UPDATE turns SET slot_version = slot_version + 1 WHERE conversation_key = @key AND id = @turn`
 
-// Select implements turns.Stops.
+// Select implements turns.Stops. What is superseded first could be selected right after, so a reply that is to take its own
+// place is refused.
 func (s *Store) Select(ctx context.Context, sel turns.Selection) (won bool, err error) {
+	if sel.Select == sel.Supersede {
+		return false, nil
+	}
 	key := arg("key", sel.Key[:])
 	reply, turn := blob("reply", sel.Select.UUID), blob("turn", sel.Turn.UUID)
 	return s.winTx(ctx, "select reply", func(t *tx) (bool, error) {

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 
 const (
 	crowdSize  = 8
-	crowdSteps = 60
+	crowdSteps = 100
 )
 
 // RunConcurrent lets goroutines, each a worker, do random things to few conversations at once, while some of them lose
@@ -42,9 +43,11 @@ func RunConcurrent(t *testing.T, open Opener) {
 // crowd counts what its members were told.
 type crowd struct {
 	*world
-	convs                               []conversation
-	claimed, permitted, ended, appended atomic.Int64
-	failure                             atomic.Value
+	convs                                  []conversation
+	claimed, permitted, appended           atomic.Int64
+	ended, finished                        atomic.Int64 // by anybody, and by their owner
+	revived, salvaged, settledLate, chosen atomic.Int64
+	failure                                atomic.Value
 }
 
 // member is one worker. It remembers what it claimed, and goes on writing it after it lost it.
@@ -58,6 +61,7 @@ type member struct {
 // held is a claim as its worker sees it.
 type held struct {
 	claim  turns.Claim
+	fence  turns.Fence
 	length uint32
 	calls  int
 }
@@ -71,23 +75,35 @@ func (c *crowd) fail(err error) bool {
 }
 
 func (m *member) step() {
-	switch n := m.rand.IntN(20); {
+	switch n := m.rand.IntN(30); {
 	case n < 6 || len(m.claims) == 0:
 		m.claimSome()
-	case n < 11:
+	case n < 9:
 		m.write(m.pick())
-	case n < 13:
+	case n < 11:
 		m.ask(m.pick())
-	case n < 16:
+	case n < 17:
 		m.finish(m.pick())
-	case n < 18:
+	case n < 19:
 		m.sweepSome()
+	case n < 24:
+		m.comeBack(m.pick())
+	case n < 27:
+		m.chooseSome()
+	case n < 28:
+		m.stopSome()
 	default:
 		m.die()
 	}
 }
 
-func (m *member) pick() *held { return m.claims[m.rand.IntN(len(m.claims))] }
+// pick prefers the newest claim, as the others are mostly over.
+func (m *member) pick() *held {
+	if m.rand.IntN(4) > 0 {
+		return m.claims[len(m.claims)-1]
+	}
+	return m.claims[m.rand.IntN(len(m.claims))]
+}
 
 func (m *member) claimSome() {
 	conv := m.convs[m.rand.IntN(len(m.convs))]
@@ -95,7 +111,7 @@ func (m *member) claimSome() {
 	if m.fail(err) {
 		return
 	}
-	if st.LastTurn != (turns.TurnID{}) && m.rand.IntN(3) == 0 {
+	if st.LastTurn != (turns.TurnID{}) && m.rand.IntN(2) == 0 {
 		if st, err = m.Store.Lookup(m.ctx, turns.LookupQuery{Key: conv.key, Turn: st.LastTurn}); m.fail(err) {
 			return
 		}
@@ -104,6 +120,11 @@ func (m *member) claimSome() {
 	claim.ExpectVersion, claim.NextSeq, claim.Reply.Owner = st.Version, max(1, st.NextSeq), m.me
 	if claim.NewTurn.Parent = st.Leaf; st.Turn != nil {
 		claim.NewTurn, claim.Turn, claim.Reply.Attempt = nil, st.Turn.ID, st.Newest.Attempt+1
+		claim.Reply.Generation = st.Turn.Generation
+		if st.Live != nil {
+			claim.Supersede = st.Live.ID
+			claim.Reply.Generation++
+		}
 	}
 	for range 1 + m.rand.IntN(2) { // some are sent twice
 		results, err := m.Store.Claim(m.ctx, []turns.Claim{claim})
@@ -112,7 +133,7 @@ func (m *member) claimSome() {
 		}
 		if results[0].Won {
 			m.claimed.Add(1)
-			m.claims = append(m.claims, &held{claim: claim, calls: 1})
+			m.claims = append(m.claims, &held{claim: claim, fence: fenceOf(claim), calls: 1})
 		}
 	}
 }
@@ -120,7 +141,7 @@ func (m *member) claimSome() {
 func (m *member) write(h *held) {
 	p := more("text")
 	p.Starts = h.length == 0
-	cp := turns.Checkpoint{Fence: fenceOf(h.claim), From: h.length, To: h.length + p.Len(), Pieces: []turns.Piece{p}}
+	cp := turns.Checkpoint{Fence: h.fence, From: h.length, To: h.length + p.Len(), Pieces: []turns.Piece{p}}
 	results, err := m.Store.Checkpoint(m.ctx, []turns.Checkpoint{cp})
 	if m.fail(err) || !results[0].Held {
 		return
@@ -130,7 +151,9 @@ func (m *member) write(h *held) {
 }
 
 func (m *member) ask(h *held) {
-	results, err := m.Store.PermitCalls(m.ctx, []turns.CallPermit{permitFor(h.claim, h.calls+1)})
+	p := permitFor(h.claim, h.calls+1)
+	p.Fence = h.fence
+	results, err := m.Store.PermitCalls(m.ctx, []turns.CallPermit{p})
 	if m.fail(err) || !results[0].Granted {
 		return
 	}
@@ -143,9 +166,11 @@ func (m *member) finish(h *held) {
 	if m.rand.IntN(2) == 0 {
 		e = abandoning(h.claim, h.length, turns.ReasonShutdown)
 	}
+	e.Fence = h.fence
 	results, err := m.Store.End(m.ctx, []turns.Ending{e})
 	if !m.fail(err) && results[0].Won {
 		m.ended.Add(1)
+		m.finished.Add(1)
 	}
 }
 
@@ -175,6 +200,65 @@ func (c *crowd) sweepOne(s turns.StaleReply) {
 	if !c.fail(err) && won {
 		c.ended.Add(1)
 	}
+}
+
+// comeBack brings a reply back that was ended from outside, or leaves what is known of it. Where it wasn't, it is refused.
+func (m *member) comeBack(h *held) {
+	r, e := reviving(h.claim, m.me), completing(h.claim, h.length, whole("text"))
+	text := strings.Repeat("text", int(h.length/4)+1)
+	r.Fence, r.Pieces = h.fence, []turns.Piece{opening(text)}
+	e.Fence, e.Content = h.fence, []turns.Piece{whole(text)}
+	r.Length, e.Length = lengthOf(r.Pieces), lengthOf(e.Content)
+	switch m.rand.IntN(3) {
+	case 0:
+		if won, err := m.Store.Revive(m.ctx, r); !m.fail(err) && won {
+			m.revived.Add(1)
+			h.fence, h.length = taken(r), r.Length
+		}
+	case 1:
+		if won, err := m.Store.Salvage(m.ctx, e); !m.fail(err) && won {
+			m.salvaged.Add(1)
+		}
+	case 2:
+		if won, err := m.Store.Settle(m.ctx, e); !m.fail(err) && won {
+			m.settledLate.Add(1)
+		}
+	}
+}
+
+// chooseSome makes a superseded reply of a conversation's last turn live again.
+func (m *member) chooseSome() {
+	conv := m.convs[m.rand.IntN(len(m.convs))]
+	st, err := m.Store.Lookup(m.ctx, turns.LookupQuery{Key: conv.key})
+	if m.fail(err) {
+		return
+	}
+	if st, err = m.Store.Lookup(m.ctx, turns.LookupQuery{Key: conv.key, Turn: st.LastTurn}); m.fail(err) {
+		return
+	}
+	replies, err := m.Store.RepliesTo(m.ctx, conv.key, st.LastTurn, 100)
+	if m.fail(err) || len(replies) == 0 {
+		return
+	}
+	s := turns.Selection{Key: conv.key, ExpectVersion: st.Version, Turn: replies[0].Turn}
+	if st.Live != nil {
+		s.Supersede = st.Live.ID
+	}
+	for _, r := range replies {
+		if r.Reason == turns.ReasonSuperseded {
+			s.Select = r.ID
+		}
+	}
+	if won, err := m.Store.Select(m.ctx, s); !m.fail(err) && won {
+		m.chosen.Add(1)
+	}
+}
+
+// stopSome asks for a stop of a turn that this worker once claimed a reply of.
+func (m *member) stopSome() {
+	claim := m.pick().claim
+	_, err := m.Store.RequestStop(m.ctx, claim.Key, claim.Turn)
+	m.fail(err)
 }
 
 // die lets the lease run out. The old claims are kept, and written on, under the old name; new ones get a new one.
@@ -208,8 +292,14 @@ func (c *crowd) midway() {
 			WHERE r.conversation_key = u.conversation_key AND r.responds_to = u.id)`,
 		"seq is dense": `SELECT count(*) FROM (SELECT 1 FROM turns GROUP BY conversation_key
 			HAVING max(seq) <> count(*) OR min(seq) <> 1) AS gaps`,
-		"the version counts the claims": `SELECT count(*) FROM conversations c WHERE c.version <> (SELECT count(*) FROM turns r
+		"the version counts the claims and more": `SELECT count(*) FROM conversations c WHERE c.version < (SELECT count(*) FROM turns r
 			WHERE r.conversation_key = c.conversation_key AND r.role = 'assistant')`,
+		"the leaf is a reply of its conversation": `SELECT count(*) FROM conversations c WHERE NOT EXISTS (SELECT 1 FROM turns r
+			WHERE r.conversation_key = c.conversation_key AND r.id = c.leaf_id AND r.role = 'assistant')`,
+		"a user turn's generation is its newest reply's": `SELECT count(*) FROM turns u WHERE u.role = 'user' AND u.generation <> (
+			SELECT max(generation) FROM turns r WHERE r.conversation_key = u.conversation_key AND r.responds_to = u.id)`,
+		"what completed is settled":    `SELECT count(*) FROM turns WHERE (status = 'complete' OR reason = 'superseded') AND settled_at IS NULL`,
+		"nothing in flight is settled": `SELECT count(*) FROM turns WHERE status = 'in_flight' AND settled_at IS NOT NULL`,
 		"the next place is after the last": `SELECT count(*) FROM conversations c WHERE c.next_seq <> 1 + (
 			SELECT max(seq) FROM turns r WHERE r.conversation_key = c.conversation_key)`,
 	} {
@@ -217,10 +307,13 @@ func (c *crowd) midway() {
 	}
 	require.EqualValues(c.t, c.claimed.Load(), c.count("SELECT count(*) FROM turns WHERE role = 'assistant'"))
 	require.EqualValues(c.t, c.claimed.Load()+c.permitted.Load(), c.count("SELECT count(*) FROM provider_calls"))
-	require.EqualValues(c.t, c.ended.Load(), c.count("SELECT count(*) FROM turns WHERE role = 'assistant' AND status <> 'in_flight'"))
+	require.EqualValues(c.t, c.ended.Load()-c.revived.Load(), c.count("SELECT count(*) FROM turns WHERE role = 'assistant' AND status <> 'in_flight'"))
+	require.EqualValues(c.t, c.revived.Load(), c.count("SELECT CAST(COALESCE(sum(epoch - 1), 0) AS bigint) FROM turns WHERE role = 'assistant'"))
+	require.EqualValues(c.t, c.finished.Load()+c.salvaged.Load()+c.settledLate.Load(), c.count("SELECT count(*) FROM turns WHERE settled_at IS NOT NULL"))
 	require.Positive(c.t, c.claimed.Load())
 	require.Positive(c.t, c.appended.Load())
 	require.Positive(c.t, c.ended.Load())
+	require.Positive(c.t, c.revived.Load()+c.salvaged.Load()+c.settledLate.Load()+c.chosen.Load())
 }
 
 // resolveAll lets every worker die and sweeps what they leave.

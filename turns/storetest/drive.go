@@ -38,6 +38,12 @@ func RunModel(t *testing.T, open Opener) {
 			"bury":       d.buryAll,
 			"stop":       d.stop,
 			"late":       d.late,
+			"regenerate": d.regenerateOne,
+			"select":     d.selectOne,
+			"cancel":     d.cancelOne,
+			"revive":     d.reviveOne,
+			"salvage":    d.salvageOne,
+			"settle":     d.settleOne,
 		})
 		d.compareAll()
 	})
@@ -77,10 +83,10 @@ func (d *driver) pickReply(rt *rapid.T) *modelReply {
 
 // fence is the reply's own, now and then spoiled in one field.
 func (d *driver) fence(rt *rapid.T, r *modelReply) turns.Fence {
-	f := fenceOf(r.claim)
+	f := r.fence()
 	switch rapid.IntRange(0, 9).Draw(rt, "spoil") {
 	case 0:
-		f.Epoch = 2
+		f.Epoch += rapid.SampledFrom([]int64{-1, 1}).Draw(rt, "epoch")
 	case 1:
 		f.Owner = d.pickWorker(rt)
 	case 2:
@@ -131,13 +137,18 @@ func (d *driver) claimAgain(rt *rapid.T) {
 	}
 	claim := d.claimOf(rt, c)
 	claim.NewTurn, claim.Turn = nil, rapid.SampledFrom(conv.turns).Draw(rt, "turn")
-	claim.Reply.Attempt = 1
+	d.again(&claim)
+	d.send(claim)
+}
+
+// again makes a claim one of a further attempt of its turn.
+func (d *driver) again(c *turns.Claim) {
+	c.Reply.Attempt, c.Reply.Generation = 1, d.m.conversations[c.Key].byID[c.Turn].generation
 	for _, r := range d.m.replies {
-		if r.claim.Turn == claim.Turn {
-			claim.Reply.Attempt++
+		if r.claim.Turn == c.Turn {
+			c.Reply.Attempt++
 		}
 	}
-	d.send(claim)
 }
 
 func (d *driver) claimRepeated(rt *rapid.T) {
@@ -231,8 +242,11 @@ func (d *driver) buryAll(*rapid.T) {
 
 func (d *driver) stop(rt *rapid.T) {
 	r := d.pickReply(rt)
-	d.askToStop(r.claim.Reply.ID)
-	r.stop = true
+	got := d.world.stop(conversation{key: r.claim.Key}, r.claim.Turn)
+	d.m.stop(r)
+	if live := d.m.live(r.claim.Key, r.claim.Turn); live != nil {
+		require.Equal(d.t, live.claim.Reply.ID, got.ID)
+	}
 }
 
 func (d *driver) late(rt *rapid.T) {
@@ -272,9 +286,8 @@ func (d *driver) compareConversation(key turns.ConversationKey) {
 func (d *driver) compareReply(want *modelReply) {
 	c := conversation{key: want.claim.Key}
 	got := d.read(c, want.claim.Reply.ID)
-	require.Equal(d.t, []any{want.status, want.reason, want.calls, want.claim.Reply.Owner},
-		[]any{got.Status, got.Reason, got.Calls, got.Owner})
-	require.EqualValues(d.t, 1, got.Epoch)
+	require.Equal(d.t, []any{want.status, want.reason, want.calls, want.epoch, want.owner, want.settled, want.stop},
+		[]any{got.Status, got.Reason, got.Calls, got.Epoch, got.Owner, got.Settled, got.CancelRequested})
 	require.Equal(d.t, want.length(), got.Length)
 	sameLog(d.t, want.pieces(), got.Content)
 	require.EqualValues(d.t, len(want.open), d.count("SELECT count(*) FROM provider_calls WHERE reply_id = %s AND end_time IS NULL",

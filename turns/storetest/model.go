@@ -20,12 +20,21 @@ type modelConversation struct {
 	version, nextSeq int64
 	leaf             turns.RowID
 	turns            []turns.TurnID
+	byID             map[turns.TurnID]*modelTurn
+}
+
+type modelTurn struct {
+	generation, cancelled int32
+	slot                  int64
 }
 
 type modelReply struct {
 	claim   turns.Claim
+	owner   turns.WorkerID
+	epoch   int64
 	status  turns.Status
 	reason  turns.Reason
+	settled bool
 	text    string // after the block's start
 	started bool
 	calls   int
@@ -56,12 +65,21 @@ func (r *modelReply) pieces() []turns.Piece {
 // find is the reply that a fence holds for, nil if it holds for none.
 func (m *model) find(f turns.Fence) *modelReply {
 	for _, r := range m.replies {
-		if r.claim.Key == f.Key && r.claim.Reply.ID == f.Reply && r.status == turns.StatusInFlight && f.Epoch == 1 &&
-			r.claim.Reply.Owner == f.Owner {
+		if r.claim.Key == f.Key && r.claim.Reply.ID == f.Reply && r.status == turns.StatusInFlight && r.fence() == f {
 			return r
 		}
 	}
 	return nil
+}
+
+// fence is the reply's own.
+func (r *modelReply) fence() turns.Fence {
+	return turns.Fence{Key: r.claim.Key, Reply: r.claim.Reply.ID, Epoch: r.epoch, Owner: r.owner}
+}
+
+// turn is what is known of a reply's turn.
+func (m *model) turn(r *modelReply) *modelTurn {
+	return m.conversations[r.claim.Key].byID[r.claim.Turn]
 }
 
 // wins says whether a claim must be won.
@@ -69,12 +87,19 @@ func (m *model) wins(c turns.Claim) bool {
 	var version int64
 	if conv := m.conversations[c.Key]; conv != nil {
 		version = conv.version
+		if t := conv.byID[c.Turn]; t != nil && t.cancelled >= c.Reply.Generation {
+			return false
+		}
+	}
+	if c.Supersede != (turns.ReplyID{}) && !m.supersedes(c.Key, c.Turn, c.Supersede) {
+		return false
 	}
 	if w := m.workers[c.Reply.Owner]; w == nil || w.dead || version != c.ExpectVersion {
 		return false
 	}
 	for _, r := range m.replies {
-		sameTurn := r.claim.Turn == c.Turn && (r.status.Live() || r.claim.Reply.Attempt == c.Reply.Attempt)
+		live := r.status.Live() && r.claim.Reply.ID != c.Supersede
+		sameTurn := r.claim.Turn == c.Turn && (live || r.claim.Reply.Attempt == c.Reply.Attempt)
 		if r.claim.Key == c.Key && (sameTurn || r.status == turns.StatusInFlight || r.claim.Reply.ID == c.Reply.ID) {
 			return false
 		}
@@ -85,7 +110,7 @@ func (m *model) wins(c turns.Claim) bool {
 func (m *model) claim(c turns.Claim) {
 	conv := m.conversations[c.Key]
 	if conv == nil {
-		conv = &modelConversation{}
+		conv = &modelConversation{byID: map[turns.TurnID]*modelTurn{}}
 		m.conversations[c.Key] = conv
 	}
 	conv.version++
@@ -93,9 +118,15 @@ func (m *model) claim(c turns.Claim) {
 	if c.NewTurn != nil {
 		conv.nextSeq++
 		conv.turns = append(conv.turns, c.Turn)
+		conv.byID[c.Turn] = &modelTurn{generation: c.Reply.Generation}
 	}
+	if t := conv.byID[c.Turn]; c.Reply.Generation > t.generation {
+		t.generation = c.Reply.Generation
+		t.slot++
+	}
+	m.supersede(c.Supersede)
 	conv.leaf = c.Reply.ID.Row()
-	m.replies = append(m.replies, &modelReply{claim: c, status: turns.StatusInFlight, calls: c.Reply.Calls,
+	m.replies = append(m.replies, &modelReply{claim: c, owner: c.Reply.Owner, epoch: 1, status: turns.StatusInFlight, calls: c.Reply.Calls,
 		open: map[turns.CallID]bool{c.Call.ID: true}})
 }
 
@@ -130,6 +161,7 @@ func (m *model) end(e turns.Ending) bool {
 		return false
 	}
 	r.finish(e.Status, e.Reason, e.Content)
+	r.settled = true
 	return true
 }
 
@@ -138,7 +170,8 @@ func (m *model) sweep(s turns.Sweeping) bool {
 	if r == nil || r.length() != s.Length {
 		return false
 	}
-	if w := m.workers[s.Fence.Owner]; w != nil && !w.dead && !r.late {
+	stopped := r.stop && s.Verb == turns.VerbCancel
+	if w := m.workers[s.Fence.Owner]; w != nil && !w.dead && !r.late && !stopped {
 		return false
 	}
 	r.finish(s.Status, s.Reason, s.Content)
@@ -169,7 +202,7 @@ func (m *model) bury() map[turns.WorkerID]bool {
 // stale is how many replies of a conversation may be swept.
 func (m *model) stale(key turns.ConversationKey) (n int) {
 	for _, r := range m.replies {
-		if r.claim.Key == key && r.status == turns.StatusInFlight && (r.late || m.workers[r.claim.Reply.Owner].dead) {
+		if r.claim.Key == key && r.status == turns.StatusInFlight && (r.late || m.workers[r.owner].dead) {
 			n++
 		}
 	}

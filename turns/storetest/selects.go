@@ -20,6 +20,7 @@ func selects() []promise {
 		{"a select that supersedes what is not complete is not won", aSelectNeedsACompleteReply},
 		{"a select that supersedes another turn's reply is not won", aSelectSupersedesItsOwnTurn},
 		{"a select into a taken slot is not won", aSelectIntoATakenSlot},
+		{"a select of the live reply in its own place is not won", aSelectOfTheLiveReply},
 		{"the same select again is not won", theSameSelectIsNotWon},
 		{"of a select and a regenerate of one version, the first is won", aSelectOrARegenerate},
 		{"of a select and a regenerate at once, one is won", aSelectOrARegenerateAtOnce},
@@ -169,6 +170,11 @@ func aSelectIntoATakenSlot(_ *testing.T, w *world) {
 	s = w.selection(third, claim.Turn, claim.Reply.ID)
 	s.Supersede = turns.ReplyID{}
 	w.passed(s)
+}
+
+func aSelectOfTheLiveReply(_ *testing.T, w *world) {
+	c, first := w.answered()
+	w.passed(w.selection(c, first.Turn, first.Reply.ID))
 }
 
 func theSameSelectIsNotWon(t *testing.T, w *world) {
