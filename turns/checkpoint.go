@@ -95,8 +95,10 @@ func (r *run) refused(ctx context.Context) {
 		r.stored = row.Length
 		return
 	}
-	if err == nil && row.Status == StatusAbandoned && row.Epoch == r.fence.Epoch && row.Owner == r.fence.Owner && r.revive(ctx, row) {
-		return
+	if err == nil && row.revivable(r.fence) {
+		if owner := r.lease.worker(); !r.lease.holds(owner) || r.revive(ctx, owner) {
+			return // back; or the next tick sees, once the lease is renewed
+		}
 	}
 	r.over = true
 	r.cancel(errLost)

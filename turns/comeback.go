@@ -9,7 +9,7 @@ import (
 // the slot is free, which the index decides; else what is known is kept with the abandoned row, once. ok is true only in
 // the first case.
 func (r *run) comeBack(ctx context.Context, e Ending, row Reply) (ended Reply, ok bool, err error) {
-	if e.Status == StatusComplete && slices.Contains(Revivable, row.Reason) && !row.CancelRequested {
+	if e.Status == StatusComplete && row.revivable(e.Fence) {
 		won, err := r.store.Salvage(ctx, e)
 		if err != nil {
 			return Reply{}, false, err
@@ -26,16 +26,15 @@ func (r *run) comeBack(ctx context.Context, e Ending, row Reply) (ended Reply, o
 	return Reply{}, false, err
 }
 
+// revivable reports whether the reply was ended from outside in a way that its last owner may undo.
+func (r Reply) revivable(last Fence) bool {
+	return r.Status == StatusAbandoned && slices.Contains(Revivable, r.Reason) && !r.Settled && !r.CancelRequested &&
+		r.Epoch == last.Epoch && r.Owner == last.Owner
+}
+
 // revive brings a reply back that was ended from outside while it was still streaming, so that no redelivery pays for it
 // again. The caller holds mu.
-func (r *run) revive(ctx context.Context, row Reply) bool {
-	if !slices.Contains(Revivable, row.Reason) || row.Settled || row.CancelRequested {
-		return false
-	}
-	owner := r.lease.worker()
-	if !r.lease.holds(owner) {
-		return false
-	}
+func (r *run) revive(ctx context.Context, owner WorkerID) bool {
 	pieces, length := r.log.Tail(0)
 	won, err := r.store.Revive(ctx, Revival{Fence: r.fence, Owner: owner, Pieces: pieces, Length: length,
 		Deadline: r.deadlineLeft() + replyGrace, Call: r.call.ID})
