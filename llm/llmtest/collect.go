@@ -17,8 +17,8 @@ type Result struct {
 	Deltas []turns.Delta
 	// Err is how it failed; nil if it was whole.
 	Err *turns.CallError
-	// Blocks are the texts of the blocks, Text those of the text blocks joined.
-	Blocks []string
+	// Blocks are all of it, Text the texts of the text blocks joined.
+	Blocks []Block
 	Text   string
 	// Usage is the last that was reported; nil if none was.
 	Usage    *turns.Usage
@@ -28,7 +28,13 @@ type Result struct {
 	Responded  turns.Responded
 
 	open bool
-	kind turns.BlockKind
+}
+
+// Block is a block that a call yielded, as far as it came.
+type Block struct {
+	turns.BlockStarted
+	Text string
+	Seal string
 }
 
 // Collect reads a call to its end and checks what every call promises: blocks open one by one and hold whole runes
@@ -60,10 +66,14 @@ func (r *Result) add(t testing.TB, d turns.Delta) {
 		r.ResponseID = d.ResponseID
 	case turns.BlockStarted:
 		require.False(t, r.open, "a block starts in a block")
-		r.open, r.kind = true, d.Kind
-		r.Blocks = append(r.Blocks, "")
+		r.open = true
+		r.Blocks = append(r.Blocks, Block{BlockStarted: d})
 	case turns.BlockDelta:
 		r.addText(t, d.Text)
+	case turns.BlockSealed:
+		require.True(t, r.open, "a seal outside of a block")
+		require.NotEmpty(t, d.Data)
+		r.Blocks[len(r.Blocks)-1].Seal = d.Data
 	case turns.BlockEnded:
 		require.True(t, r.open, "a block ends twice")
 		r.open = false
@@ -81,8 +91,9 @@ func (r *Result) addText(t testing.TB, text string) {
 	require.NotEmpty(t, text)
 	require.True(t, utf8.ValidString(text), "half a rune in %q", text)
 	require.False(t, strings.ContainsRune(text, 0), "NUL in %q", text)
-	r.Blocks[len(r.Blocks)-1] += text
-	if r.kind == turns.KindText {
+	b := &r.Blocks[len(r.Blocks)-1]
+	b.Text += text
+	if b.Kind == turns.KindText {
 		r.Text += text
 	}
 }

@@ -39,16 +39,6 @@ func runWhole(t *testing.T, a llm.Adapter) {
 			require.Nil(t, r.Usage, usage)
 		}
 	})
-	t.Run("what is no text is skipped", func(t *testing.T) {
-		s := scripted.Start(t, planned(scripted.Plan{Blocks: []scripted.Block{
-			{Thinking: "hm hm", Signature: "sig"}, {Text: "before "},
-			{ToolUse: &scripted.ToolUse{ID: "t1", Name: "f", Input: `{"a":1}`}}, {Text: "after"},
-		}}))
-		r := open(t, a, s.URL(), turns.Limits{}).collect(t)
-		require.NotNil(t, r.Finished, "%v", r.Err)
-		require.Equal(t, "before after", r.Text)
-		require.Equal(t, turns.StopToolUse, r.Finished.StopReason)
-	})
 	t.Run("what comes after the terminal event does not matter", func(t *testing.T) {
 		for _, do := range []scripted.Action{scripted.DoRepeatTerminal, scripted.DoKeepOpen, scripted.DoReset, scripted.DoClose} {
 			s := scripted.Start(t, planned(scripted.Plan{

@@ -1,0 +1,174 @@
+package llmtest
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnd/turnd/llm"
+	"github.com/turnd/turnd/llm/scripted"
+	"github.com/turnd/turnd/turns"
+)
+
+// verbatim is input of a call that any decoding and encoding would change: white space, the order of keys and one of them
+// twice, digits, escapes.
+const verbatim = `{ "z": 12345678901234567890.10, "a": "naïve 你好🦀 \u00e9 \/ \"}{\" \\", "z": 1e99,` + "\n\t" + `"b": [ ] }`
+
+var (
+	firstCall  = scripted.ToolUse{ID: "toolu_01", Name: "look_up", Input: verbatim}
+	secondCall = scripted.ToolUse{ID: "toolu_02", Name: "now"}
+)
+
+// mixed is a reply of all that a model says, and said what comes of it. Only one wire has seals.
+var (
+	mixed = []scripted.Block{
+		{Thinking: "hm " + difficultText, Signature: "EqQB+/=="}, {Text: difficultText}, {ToolUse: &firstCall}, {ToolUse: &secondCall},
+	}
+	said = []Block{
+		{BlockStarted: turns.BlockStarted{Kind: turns.KindThinking}, Text: "hm " + difficultText},
+		{BlockStarted: turns.BlockStarted{Kind: turns.KindText}, Text: difficultText},
+		{BlockStarted: turns.BlockStarted{Kind: turns.KindToolUse, ToolUseID: "toolu_01", ToolName: "look_up"}, Text: verbatim},
+		{BlockStarted: turns.BlockStarted{Kind: turns.KindToolUse, ToolUseID: "toolu_02", ToolName: "now"}, Text: "{}"},
+	}
+)
+
+func runTools(t *testing.T, a llm.Adapter) {
+	for _, write := range []scripted.WriteMode{scripted.WriteEvent, scripted.WriteByte, scripted.WriteOnce} {
+		for _, end := range []scripted.LineEnd{scripted.LineEndLF, scripted.LineEndCRLF, scripted.LineEndCR} {
+			t.Run(string(write)+" "+string(end), func(t *testing.T) {
+				r := plays(t, a, scripted.Plan{Blocks: mixed, Write: write, LineEnd: end})
+				require.Nil(t, r.Err)
+				require.Empty(t, cmp.Diff(said, r.Blocks, cmpopts.IgnoreFields(Block{}, "Seal")))
+				require.Equal(t, turns.StopToolUse, r.Finished.StopReason)
+				require.NotNil(t, r.Usage)
+			})
+		}
+	}
+	t.Run("NUL in a call's input is dropped", func(t *testing.T) {
+		r := plays(t, a, scripted.Plan{Blocks: []scripted.Block{{ToolUse: &scripted.ToolUse{ID: "t", Name: "f", Input: "{\"a\":\"x\x00y\"}"}}}})
+		require.Equal(t, `{"a":"xy"}`, r.Blocks[0].Text)
+	})
+	runCutCalls(t, a)
+	runSeals(t, a)
+	runRefusal(t, a)
+}
+
+// runCutCalls cuts a stream at each of its deltas, those within a call's input too.
+func runCutCalls(t *testing.T, a llm.Adapter) {
+	const deltas = 16 // of all blocks
+	whole := ""
+	for _, b := range said {
+		whole += b.Text
+	}
+	for _, do := range []scripted.Action{scripted.DoClose, scripted.DoReset} {
+		t.Run("cut by "+string(do), func(t *testing.T) {
+			longest := 0
+			for n := 1; n <= deltas; n++ {
+				r := plays(t, a, scripted.Plan{Blocks: mixed, Steps: []scripted.Step{{At: scripted.AfterDelta(n), Do: do}}})
+				require.NotNil(t, r.Err)
+				require.Equal(t, turns.ClassAmbiguous, r.Err.Class)
+				require.True(t, r.open, "a block that was cut did not end")
+				part := ""
+				for _, b := range r.Blocks {
+					part += b.Text
+				}
+				require.Equal(t, whole[:len(part)], part, "what came is kept as it came, and nothing is made up")
+				longest = max(longest, len(part))
+			}
+			require.Greater(t, longest, len(said[0].Text)+len(said[1].Text), "some cuts were within a call")
+		})
+	}
+}
+
+// runSeals sends a reply back to who made it, and to others.
+func runSeals(t *testing.T, a llm.Adapter) {
+	next := func(t *testing.T, s subject, model string) string {
+		content := []turns.Block{}
+		for _, b := range s.collect(t).Blocks {
+			switch b.Kind {
+			case turns.KindThinking:
+				content = append(content, turns.Thinking{Text: b.Text, Redacted: b.Redacted, Seal: b.Seal})
+			case turns.KindToolUse:
+				content = append(content, turns.ToolUse{ID: b.ToolUseID, Name: b.ToolName, InputJSON: b.Text})
+			default:
+				content = append(content, turns.Text{Text: b.Text})
+			}
+		}
+		s.route.ProviderModel = model
+		req, err := s.caller.Build(s.route, turns.Prompt{Messages: []turns.Message{
+			{Role: turns.RoleUser, Content: []turns.Block{turns.Text{Text: promptWords}}}, {Role: turns.RoleAssistant, Content: content},
+			{Role: turns.RoleUser, Content: []turns.Block{
+				turns.ToolResult{ToolUseID: "toolu_01", Content: []turns.Block{turns.Text{Text: "12"}}}, turns.ToolResult{ToolUseID: "toolu_02", IsError: true}}},
+		}})
+		require.NoError(t, err)
+		return string(req.Body)
+	}
+	t.Run("thoughts go back to the model that had them and to no other", func(t *testing.T) {
+		s := scripted.Start(t, planned(scripted.Plan{Blocks: append([]scripted.Block{{Redacted: "c2VhbGVk"}}, mixed...)}))
+		asked := open(t, a, s.URL(), turns.Limits{})
+		same, other := next(t, asked, "demo"), next(t, asked, "another")
+		seals := a.Wire == llm.WireAnthropicMessages
+		for _, sealed := range []string{"EqQB+/==", "c2VhbGVk", "hm naïve"} {
+			if seals {
+				require.Contains(t, same, sealed)
+			} else {
+				require.NotContains(t, same, sealed)
+			}
+			require.NotContains(t, other, sealed)
+		}
+		for _, body := range []string{same, other} {
+			require.Contains(t, body, "12345678901234567890.10", "a call goes back with all its digits")
+		}
+	})
+	t.Run("a server that is strict about calls and results takes the next request", func(t *testing.T) {
+		s := scripted.Start(t, planned(scripted.Plan{Blocks: mixed}))
+		asked := open(t, a, s.URL(), turns.Limits{})
+		req := turns.Request{Route: asked.route, Body: []byte(next(t, asked, "demo"))}
+		require.NotNil(t, Collect(t, asked.caller.Generate(t.Context(), turns.Call{Request: req})).Finished)
+	})
+}
+
+func runRefusal(t *testing.T, a llm.Adapter) {
+	t.Run("a refusal is whole and says so", func(t *testing.T) {
+		r := plays(t, a, scripted.Plan{Blocks: []scripted.Block{{Refusal: "I can not."}}})
+		require.Equal(t, turns.StopRefusal, r.Finished.StopReason)
+		require.Len(t, r.Blocks, 1)
+		require.Equal(t, "I can not.", r.Blocks[0].Text)
+	})
+}
+
+// runEnds checks that a reply is whole whatever it ended for, and says why; one of nothing too.
+func runEnds(t *testing.T, a llm.Adapter) {
+	wants := map[string]turns.StopReason{
+		"end_turn": turns.StopEndTurn, "max_tokens": turns.StopLength, "tool_use": turns.StopToolUse, "pause_turn": turns.StopPause,
+		"model_context_window_exceeded": turns.StopContextExceeded, "never_heard_of": "",
+	}
+	if a.Wire == llm.WireAnthropicMessages {
+		wants["refusal"], wants["stop_sequence"] = turns.StopRefusal, turns.StopSequence
+	} else {
+		wants["refusal"] = turns.StopContentFilter // without words of refusal this wire calls it so
+		wants["content_filter"] = turns.StopContentFilter
+		wants["stop_sequence"] = turns.StopEndTurn // which this wire does not tell apart
+	}
+	for word, want := range wants {
+		t.Run(word, func(t *testing.T) {
+			r := plays(t, a, scripted.Plan{Blocks: []scripted.Block{{Text: "words"}}, StopReason: word})
+			require.Nil(t, r.Err)
+			require.Equal(t, want, r.Finished.StopReason)
+			require.Equal(t, "words", r.Text)
+			empty := plays(t, a, scripted.Plan{Reply: &scripted.Reply{}, StopReason: word})
+			require.Nil(t, empty.Err)
+			require.Equal(t, want, empty.Finished.StopReason)
+			require.Empty(t, empty.Blocks)
+		})
+	}
+}
+
+// plays asks a scripted provider that answers by a plan.
+func plays(t testing.TB, a llm.Adapter, p scripted.Plan) Result {
+	t.Helper()
+	s := scripted.Start(t, planned(p))
+	return open(t, a, s.URL(), turns.Limits{}).collect(t)
+}
