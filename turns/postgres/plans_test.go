@@ -89,6 +89,14 @@ func (d database) running(t *testing.T) turns.Claim {
 		Reply: turns.NewReply{ID: turns.ReplyID{UUID: reply}, Owner: turns.WorkerID{UUID: owner}}}
 }
 
+// lose ends a running reply of the filled database as a sweep does whose owner may come back, with an empty log.
+func (d database) lose(t *testing.T, c turns.Claim) error {
+	_, err := d.rows.Exec(t.Context(), `UPDATE turns SET status = 'abandoned', reason = 'lease_expired', epoch = 1,
+		content = '[]', log_len = 0, end_time = now(), settled_at = NULL WHERE conversation_key = $1 AND id = $2`,
+		[16]byte(c.Key), [16]byte(c.Reply.ID.UUID))
+	return err
+}
+
 // useEverything calls each method of the port once.
 func (d database) useEverything(t *testing.T) {
 	ctx, s, run := t.Context(), d.store, d.running(t)
@@ -130,9 +138,12 @@ func (d database) useEverything(t *testing.T) {
 			return err
 		},
 		func() error { _, err := s.OwnedReplies(ctx, run.Reply.Owner, 0, 100); return err },
+		func() error { return d.lose(t, run) },
 		func() error { _, err := s.Revive(ctx, reviving(run)); return err },
-		func() error { _, err := s.Salvage(ctx, e); return err },
-		func() error { _, err := s.Settle(ctx, e); return err },
+		func() error { return d.lose(t, run) },
+		func() error { _, err := s.Salvage(ctx, completing(run)); return err },
+		func() error { return d.lose(t, run) },
+		func() error { _, err := s.Settle(ctx, completing(run)); return err },
 		func() error { _, err := s.ReadReply(ctx, run.Key, run.Reply.ID); return err },
 		func() error { _, err := s.FindTurn(ctx, run.Key, run.Reply.ID.Row()); return err },
 		func() error { _, err := s.RepliesTo(ctx, run.Key, run.Turn, 10); return err },

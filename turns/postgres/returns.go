@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -50,13 +51,14 @@ const returning = `, locked AS (
 	SELECT i.*, t.responds_to AS turn_id FROM item i
 	JOIN turns t ON t.conversation_key = i.conversation_key AND t.id = i.reply_id
 	JOIN asked a ON a.id = t.responds_to AND a.generation = t.generation
-	WHERE` + endedOutside + `AND t.reason = ANY (@revivable::text[]) AND t.log_len <= i.length
+	WHERE` + endedOutside + `AND t.reason = ANY (@revivable::text[])
 	FOR NO KEY UPDATE OF t
 )`
 
-// endedOutside is the guard of the last owner's writes after its reply was ended from outside: each of them settles the reply
-// or raises its epoch, so there is one.
-const endedOutside = ` t.status = 'abandoned' AND t.epoch = i.epoch AND t.owner = i.owner AND t.settled_at IS NULL `
+// endedOutside is the guard of the last owner's writes after its reply was ended from outside. Each of them settles the
+// reply or raises its epoch, so there is one, and until then what is stored stays as it was read.
+const endedOutside = ` t.status = 'abandoned' AND t.epoch = i.epoch AND t.owner = i.owner AND t.settled_at IS NULL
+	AND t.log_len = i.stored `
 
 // leafToReply moves the conversation, and its leaf to the reply that came back, from e; unless the leaf was put below
 // another turn meanwhile.
@@ -75,11 +77,11 @@ WITH living AS (
 	SELECT w.worker_id FROM workers w WHERE w.worker_id = @new_owner AND NOT w.dead FOR KEY SHARE
 ), item AS (
 	SELECT @key::uuid AS conversation_key, @reply::uuid AS reply_id, @epoch::bigint AS epoch, @owner::uuid AS owner,
-		@length::bigint AS length, l.worker_id AS new_owner
+		@stored::bigint AS stored, l.worker_id AS new_owner
 	FROM living l
 )` + returning + `, ended AS (
 	UPDATE turns t SET status = 'in_flight', reason = '', epoch = t.epoch + 1, owner = i.new_owner, content = '',
-		log_len = i.length, end_time = NULL, replaced_by = NULL,
+		log_len = @length, end_time = NULL, replaced_by = NULL,
 		deadline_at = clock_timestamp() + NULLIF(@deadline_us::bigint, 0) * interval '1 microsecond',
 		input_tokens = 0, cache_read_tokens = 0, cache_write_tokens = 0, output_tokens = 0, reasoning_tokens = 0,
 		token_source = '', wasted_tokens = 0, cost_micros = 0, provider_calls = 0
@@ -89,25 +91,37 @@ WITH living AS (
 	INSERT INTO reply_chunks (conversation_key, reply_id, start_offset, end_offset, pieces)
 	SELECT e.conversation_key, e.id, 0, e.log_len, @pieces FROM ended e WHERE e.log_len > 0
 ), opened AS (
-	UPDATE provider_calls p SET class = '', phase = '', end_time = NULL, input_tokens = 0, cache_read_tokens = 0,
-		cache_write_tokens = 0, output_tokens = 0, reasoning_tokens = 0, token_source = '', waste_cause = '',
+	UPDATE provider_calls p SET class = '', phase = '', http_status = 0, end_time = NULL, input_tokens = 0,
+		cache_read_tokens = 0, cache_write_tokens = 0, output_tokens = 0, reasoning_tokens = 0, token_source = '', waste_cause = '',
 		wasted_tokens = 0, cost_micros = 0
 	FROM ended e WHERE p.conversation_key = e.conversation_key AND p.call_id = @call AND p.reply_id = e.id
 ), ` + leafToReply + `
 SELECT id FROM ended`
 
-// Revive implements turns.Returns. A log shorter than what is stored is lost.
+// Revive implements turns.Returns.
 func (s *Store) Revive(ctx context.Context, r turns.Revival) (won bool, err error) {
+	stored, extended, err := s.extended(ctx, r.Fence, r.Pieces)
+	if err != nil || !extended {
+		return false, wrap("revive", err)
+	}
+	args, err := revivalArgs(r, stored)
+	if err != nil {
+		return false, wrap("revive", err)
+	}
+	return s.swap(ctx, "revive", revive, args)
+}
+
+func revivalArgs(r turns.Revival, stored uint32) (pgx.NamedArgs, error) {
 	pieces, err := turns.EncodePieces(r.Pieces)
 	if err != nil {
-		return false, fmt.Errorf("revive: encode a log: %w", err)
+		return nil, fmt.Errorf("encode a log: %w", err)
 	}
-	return s.swap(ctx, "revive", revive, pgx.NamedArgs{
+	return pgx.NamedArgs{
 		"key": zeronull.UUID(r.Fence.Key), "reply": zeronull.UUID(r.Fence.Reply.UUID), "epoch": r.Fence.Epoch,
 		"owner": zeronull.UUID(r.Fence.Owner.UUID), "new_owner": zeronull.UUID(r.Owner.UUID), "pieces": string(pieces),
-		"length": int64(r.Length), "deadline_us": r.Deadline.Microseconds(), "call": zeronull.UUID(r.Call.UUID),
+		"stored": int64(stored), "length": int64(r.Length), "deadline_us": r.Deadline.Microseconds(), "call": zeronull.UUID(r.Call.UUID),
 		"revivable": revivable(),
-	})
+	}, nil
 }
 
 func revivable() []string {
@@ -125,34 +139,95 @@ WITH` + endings + returning + `, ended AS (
 ), ` + dropAndCorrect + `, ` + leafToReply + `
 SELECT id FROM ended`
 
-// Salvage implements turns.Returns. A log shorter than what is stored is lost. The ending's verb, status and reason are
-// not looked at.
+// Salvage implements turns.Returns. An ending that is not complete is CodeWrongState.
 func (s *Store) Salvage(ctx context.Context, e turns.Ending) (won bool, err error) {
-	args, err := endingArgs([]turns.Ending{e})
-	if err != nil {
-		return false, fmt.Errorf("salvage: %w", err)
+	if e.Status != turns.StatusComplete || e.Reason != "" {
+		return false, wrap("salvage", &turns.Error{Code: turns.CodeWrongState, Problem: "only a complete reply is salvaged"})
 	}
-	args["revivable"] = revivable()
-	return s.swap(ctx, "salvage", salvage, args)
+	return s.bringBack(ctx, "salvage", salvage, e)
 }
 
-// A log that is shorter than what is stored does not replace it: what counts is then the usage and the calls.
 const settle = `
 WITH` + endings + `, ended AS (
-	UPDATE turns t SET content = CASE WHEN i.length < t.log_len THEN t.content ELSE i.content END,
-		log_len = GREATEST(t.log_len, i.length),` + spending + `, settled_at = clock_timestamp(),
+	UPDATE turns t SET content = i.content, log_len = i.length,` + spending + `, settled_at = clock_timestamp(),
 		provider_response_id = CASE WHEN i.response_id = '' THEN t.provider_response_id ELSE i.response_id END
 	FROM item i WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id AND` + endedOutside + `
 	RETURNING t.conversation_key, t.id
 ), ` + dropAndCorrect + `
 SELECT id FROM ended`
 
-// Settle implements turns.Returns. A log shorter than what is stored leaves that as it is. The ending's verb, status and
-// reason are not looked at.
+// Settle implements turns.Returns.
 func (s *Store) Settle(ctx context.Context, e turns.Ending) (won bool, err error) {
+	return s.bringBack(ctx, "settle", settle, e)
+}
+
+// bringBack runs one of the two statements that write all that the last owner knows.
+func (s *Store) bringBack(ctx context.Context, op, sql string, e turns.Ending) (won bool, err error) {
+	stored, extended, err := s.extended(ctx, e.Fence, e.Content)
+	if err != nil || !extended {
+		return false, wrap(op, err)
+	}
+	args, err := returnArgs(e, stored)
+	if err != nil {
+		return false, wrap(op, err)
+	}
+	return s.swap(ctx, op, sql, args)
+}
+
+// returnArgs is an ending over a log of which stored bytes are stored, whatever the ending itself says of that.
+func returnArgs(e turns.Ending, stored uint32) (pgx.NamedArgs, error) {
+	e.StoredLength = stored
 	args, err := endingArgs([]turns.Ending{e})
 	if err != nil {
-		return false, fmt.Errorf("settle: %w", err)
+		return nil, err
 	}
-	return s.swap(ctx, "settle", settle, args)
+	args["revivable"] = revivable()
+	return args, nil
+}
+
+// extended reads how long the log of a reply is that was ended from outside, and reports whether pieces begin with all of
+// it. SQL can't compare logs; what is read here is still so if endedOutside holds when the statement locks the row.
+func (s *Store) extended(ctx context.Context, f turns.Fence, pieces []turns.Piece) (stored uint32, ok bool, err error) {
+	r, err := s.ReadReply(ctx, f.Key, f.Reply)
+	if turns.CodeOf(err) == turns.CodeNotFound {
+		return 0, false, nil
+	}
+	if err != nil || r.Status != turns.StatusAbandoned || r.Epoch != f.Epoch || r.Owner != f.Owner || r.Settled {
+		return 0, false, err
+	}
+	short, err := turns.LogOf(r.Content)
+	if err != nil {
+		return 0, false, err
+	}
+	long, err := turns.LogOf(pieces)
+	if err != nil {
+		return 0, false, err
+	}
+	return r.Length, begins(long, short), nil
+}
+
+// begins reports whether the long log begins with the short one. A block of that which is still open may go on.
+func begins(long, short *turns.Log) bool {
+	all, _, _ := long.From(0, 0)
+	some, _, _ := short.From(0, 0)
+	if len(all) < len(some) {
+		return false
+	}
+	for i, p := range some {
+		got := all[i]
+		if !p.Ends && strings.HasPrefix(got.Text, p.Text) {
+			got.Text, got.Ends = p.Text, false
+		}
+		if got != p {
+			return false
+		}
+	}
+	return true
+}
+
+func wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", op, err)
 }

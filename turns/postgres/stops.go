@@ -63,9 +63,8 @@ type stopRow struct {
 
 // RequestStop implements turns.Stops.
 func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID) (turns.Reply, error) {
-	args := pgx.NamedArgs{"key": zeronull.UUID(key), "turn": zeronull.UUID(turn.UUID)}
 	for range stopTries {
-		row, found, err := one(ctx, s.pool, requestStop, args, pgx.RowToStructByName[stopRow])
+		row, found, err := one(ctx, s.pool, requestStop, stopArgs(key, turn), pgx.RowToStructByName[stopRow])
 		switch {
 		case err != nil:
 			return turns.Reply{}, mapWrite("request a stop", err)
@@ -81,6 +80,10 @@ func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn
 		return *reply, nil
 	}
 	return turns.Reply{}, turns.Unavailable(errors.New("request a stop: the conversation moved each time"))
+}
+
+func stopArgs(key turns.ConversationKey, turn turns.TurnID) pgx.NamedArgs {
+	return pgx.NamedArgs{"key": zeronull.UUID(key), "turn": zeronull.UUID(turn.UUID)}
 }
 
 // Both replies are locked and judged before anything is written. The slot is freed first, and the choice looks at that,
@@ -120,10 +123,14 @@ SELECT id FROM selected`
 
 // Select implements turns.Stops.
 func (s *Store) Select(ctx context.Context, sel turns.Selection) (won bool, err error) {
-	return s.swap(ctx, "select a reply", selectReply, pgx.NamedArgs{
+	return s.swap(ctx, "select a reply", selectReply, selectArgs(sel))
+}
+
+func selectArgs(sel turns.Selection) pgx.NamedArgs {
+	return pgx.NamedArgs{
 		"key": zeronull.UUID(sel.Key), "expect": sel.ExpectVersion, "turn": zeronull.UUID(sel.Turn.UUID),
 		"select": zeronull.UUID(sel.Select.UUID), "supersede": zeronull.UUID(sel.Supersede.UUID),
-	})
+	}
 }
 
 // swap runs a statement that makes a reply live and gives its id. One that met a unique key found the slot or the
