@@ -27,8 +27,9 @@ func again(l *lab) error {
 	if err != nil {
 		return err
 	}
-	p, err := l.provider(object{"rules": []object{{"name": "paced", "plan": object{
-		"reply": object{"deltas": 24, "delta_bytes": 16, "seed": 4}, "pace_ms": 2, "on_client_gone": "stop"}}}})
+	p, err := l.provider(object{"rules": []object{
+		{"name": "long", "match": object{"text": "long story"}, "plan": paced(2000, 5)},
+		{"name": "short", "plan": paced(24, 2)}}})
 	if err != nil {
 		return err
 	}
@@ -76,6 +77,11 @@ func again(l *lab) error {
 	figure("ledger_rows", calls)
 	figure("reported_rows_equal_to_the_provider", reported)
 	return nil
+}
+
+// paced is a reply that takes its time and ends with its client.
+func paced(deltas, ms int) object {
+	return object{"reply": object{"deltas": deltas, "delta_bytes": 16, "seed": 4}, "pace_ms": ms, "on_client_gone": "stop"}
 }
 
 type againSums struct{ clicks, selected, interrupted, streams atomic.Int64 }
@@ -182,9 +188,10 @@ func (l *lab) interrupt(here, there *service, in *turnsv1.TurnInput, sums *again
 	if !next.completed {
 		return errors.New("the turn that interrupted was not answered")
 	}
-	if running.abandoned.GetReason() == turnsv1.AbandonReason_ABANDON_REASON_CANCELLED {
-		sums.interrupted.Add(1)
+	if running.abandoned.GetReason() != turnsv1.AbandonReason_ABANDON_REASON_CANCELLED {
+		return errors.New("the turn that was interrupted does not say so")
 	}
+	sums.interrupted.Add(1)
 	return nil
 }
 
