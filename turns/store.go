@@ -33,9 +33,10 @@ type Leases interface {
 	RenewLease(ctx context.Context, id WorkerID, ttl time.Duration) error
 	// RetireWorker buries the worker itself: the last act of a clean shutdown. Again is no error.
 	RetireWorker(ctx context.Context, id WorkerID) error
-	// BuryWorkers marks dead every worker whose lease has run out, and returns those it marked. It must come before any
-	// of their claims is touched: a worker that is not dead may still renew.
-	BuryWorkers(ctx context.Context) ([]WorkerID, error)
+	// BuryWorkers marks dead every worker whose lease has run out, apart from those named, and returns those it marked. It
+	// must come before any of their claims is touched: a worker that is not dead may still renew. The caller names itself:
+	// it is alive, whatever a clock that jumped says of its lease.
+	BuryWorkers(ctx context.Context, except ...WorkerID) ([]WorkerID, error)
 	// ForgetWorkers removes dead workers whose lease ended longer than age ago and who own no reply in flight.
 	ForgetWorkers(ctx context.Context, age time.Duration) error
 	// ServerUptime is how long the database has been answering without a restart, as far as the engine can tell.
@@ -166,6 +167,8 @@ type NewReply struct {
 	WindowStart    RowID
 	// Deadline is the most time for the reply from the claim on; past it any worker may end it.
 	Deadline time.Duration
+	// DisconnectGrace is how long the last follower may be gone before the owner stops it; zero: it goes on.
+	DisconnectGrace time.Duration
 }
 
 // NewCall is a row of the ledger, written before its request is sent.
@@ -206,6 +209,8 @@ type Replies interface {
 	// End completes or abandons replies under their fences: content, length, usage and the last call's row in one
 	// commit; chunks are removed. Calls still open are closed with it.
 	End(ctx context.Context, endings []Ending) ([]EndResult, error)
+	// MarkFollowed says that replies in flight are followed on this worker: their FollowedLeft is at least For from now on.
+	MarkFollowed(ctx context.Context, marks []FollowMark) error
 	// StaleReplies reads, without locks, replies in flight whose owner is dead or unknown or whose own deadline has passed.
 	StaleReplies(ctx context.Context, q StaleQuery) ([]StaleReply, error)
 	// Sweep ends a stale reply from outside. It is won only if the reply is still in flight under the epoch and owner
@@ -323,6 +328,13 @@ type EndResult struct {
 	Won bool
 	// EndTime is when, if won.
 	EndTime time.Time
+}
+
+// FollowMark is one MarkFollowed.
+type FollowMark struct {
+	Key   ConversationKey
+	Reply ReplyID
+	For   time.Duration
 }
 
 // StaleQuery bounds StaleReplies: one conversation if Key is not nil, at most Limit replies. Stopped asks also for replies

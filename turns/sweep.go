@@ -75,7 +75,7 @@ func (s *Service) resolve(ctx context.Context, key ConversationKey) error {
 // sweep buries first, then judges: a worker that is not dead may still renew, and its claims are not touched.
 func (s *Service) sweep(ctx context.Context, q StaleQuery) error {
 	if s.lease.mayCondemn() {
-		buried, err := s.store.BuryWorkers(ctx)
+		buried, err := s.store.BuryWorkers(ctx, s.lease.worker())
 		if err != nil {
 			return err
 		}

@@ -24,11 +24,11 @@ WITH item AS (
 		@expect::bigint[], @next_seq::bigint[], @turn::uuid[], @is_new::bool[], @parent::uuid[], @input_hash::bytea[],
 		@content::text[], @options::text[], @supersede::uuid[], @reply::uuid[], @reply_options::text[], @attempt::int[], @generation::int[], @owner::uuid[],
 		@endpoint::text[], @provider::text[], @model::text[], @provider_model::text[], @calls::int[], @waited_us::bigint[],
-		@request_hash::bytea[], @builder_version::int[], @window_start::uuid[], @deadline_us::bigint[], @call::uuid[],
+		@request_hash::bytea[], @builder_version::int[], @window_start::uuid[], @deadline_us::bigint[], @grace_us::bigint[], @call::uuid[],
 		@number::int[], @first::bool[], @idempotency_key::text[], @request_bytes::bigint[])
 	AS i (n, conversation_key, tenant, subject, conversation_id, expect, next_seq, turn_id, is_new, parent_id, input_hash,
 		content, options, supersede, reply_id, reply_options, attempt, generation, owner, endpoint, provider, model, provider_model, calls, waited_us,
-		request_hash, builder_version, window_start, deadline_us, call_id, number, first, idempotency_key, request_bytes)
+		request_hash, builder_version, window_start, deadline_us, grace_us, call_id, number, first, idempotency_key, request_bytes)
 ), living AS (
 	SELECT w.worker_id FROM workers w
 	WHERE w.worker_id = ANY (@owner::uuid[]) AND NOT w.dead ORDER BY w.worker_id FOR KEY SHARE OF w
@@ -79,10 +79,10 @@ WITH item AS (
 ), reply AS (
 	INSERT INTO turns (conversation_key, id, role, parent_id, responds_to, seq, options, generation, status, attempt, epoch, owner,
 		endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls, waited_us,
-		submitted_at, create_time, deadline_at)
+		submitted_at, create_time, deadline_at, disconnect_grace_us)
 	SELECT d.conversation_key, d.reply_id, 'assistant', d.turn_id, d.turn_id, d.seq_after - 1, d.reply_options,
 		d.generation, 'in_flight', d.attempt, 1, d.owner, d.endpoint, d.provider, d.model, d.provider_model, d.request_hash, d.builder_version,
-		d.window_start, d.calls, d.waited_us, d.at, d.at, d.at + NULLIF(d.deadline_us, 0) * interval '1 microsecond'
+		d.window_start, d.calls, d.waited_us, d.at, d.at, d.at + NULLIF(d.deadline_us, 0) * interval '1 microsecond', d.grace_us
 	FROM decided d LEFT JOIN superseded s ON s.conversation_key = d.conversation_key
 	WHERE d.supersede IS NULL OR s.conversation_key IS NOT NULL
 	RETURNING conversation_key
@@ -217,6 +217,7 @@ func addReplies(args pgx.NamedArgs, replies []turns.NewReply) {
 	args["request_hash"] = column(replies, func(r *turns.NewReply) []byte { return r.RequestHash })
 	args["builder_version"] = column(replies, func(r *turns.NewReply) int { return r.BuilderVersion })
 	args["window_start"] = column(replies, func(r *turns.NewReply) zeronull.UUID { return zeronull.UUID(r.WindowStart.UUID) })
+	args["grace_us"] = column(replies, func(r *turns.NewReply) int64 { return r.DisconnectGrace.Microseconds() })
 	args["deadline_us"] = column(replies, func(r *turns.NewReply) int64 { return r.Deadline.Microseconds() })
 }
 

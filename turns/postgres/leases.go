@@ -55,13 +55,15 @@ func (s *Store) RetireWorker(ctx context.Context, id turns.WorkerID) error {
 // The lock waits for claims under way, which hold FOR KEY SHARE on their owner, and looks at the lease again after that.
 const buryWorkers = `
 WITH expired AS (
-	SELECT worker_id FROM workers WHERE NOT dead AND lease_until < clock_timestamp() ORDER BY worker_id FOR UPDATE
+	SELECT worker_id FROM workers WHERE NOT dead AND lease_until < clock_timestamp() AND worker_id <> ALL (@except::uuid[])
+	ORDER BY worker_id FOR UPDATE
 )
 UPDATE workers w SET dead = true FROM expired e WHERE w.worker_id = e.worker_id AND NOT w.dead RETURNING w.worker_id`
 
 // BuryWorkers implements turns.Leases.
-func (s *Store) BuryWorkers(ctx context.Context) ([]turns.WorkerID, error) {
-	ids, err := collect(ctx, s.pool, buryWorkers, nil, pgx.RowTo[[16]byte])
+func (s *Store) BuryWorkers(ctx context.Context, except ...turns.WorkerID) ([]turns.WorkerID, error) {
+	args := pgx.NamedArgs{"except": column(except, func(id *turns.WorkerID) [16]byte { return id.UUID })}
+	ids, err := collect(ctx, s.pool, buryWorkers, args, pgx.RowTo[[16]byte])
 	if err != nil {
 		return nil, mapWrite("bury workers", err)
 	}

@@ -17,6 +17,7 @@ const (
 	t.window_start, t.calls, t.waited_us, t.log_len, t.stop_reason, t.input_tokens, t.cache_read_tokens,
 	t.cache_write_tokens, t.output_tokens, t.reasoning_tokens, t.token_source, t.wasted_tokens, t.cost_micros,
 	t.provider_calls, t.provider_code, t.retry_after_us, t.create_time, t.end_time,
+	t.disconnect_grace_us, (EXTRACT(EPOCH FROM t.followed_until - clock_timestamp()) * 1000000)::bigint AS followed_left_us,
 	COALESCE(t.cancel_requested, false) AS cancel_requested, t.settled_at IS NOT NULL AS settled,
 	COALESCE(t.status = 'in_flight' AND COALESCE(w.dead, true), false) AS owner_dead,
 	(EXTRACT(EPOCH FROM w.lease_until - clock_timestamp()) * 1000000)::bigint AS lease_left_us,
@@ -76,6 +77,8 @@ type turnRow struct {
 	RetryAfterUs        zeronull.Int8
 	CreateTime          zeronull.Timestamptz
 	EndTime             zeronull.Timestamptz
+	DisconnectGraceUs   zeronull.Int8
+	FollowedLeftUs      zeronull.Int8
 	CancelRequested     bool
 	Settled             bool
 	OwnerDead           bool
@@ -131,6 +134,8 @@ func (r *turnRow) reply() (*turns.Reply, error) {
 		Options:         options,
 		Settled:         r.Settled,
 		CancelRequested: r.CancelRequested,
+		DisconnectGrace: microseconds(int64(r.DisconnectGraceUs)),
+		FollowedLeft:    microseconds(int64(r.FollowedLeftUs)),
 		Content:         content,
 		Length:          uint32(r.LogLen),
 		StopReason:      turns.StopReason(r.StopReason),

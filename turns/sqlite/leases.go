@@ -2,6 +2,9 @@ package sqlite
 
 import (
 	"context"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -53,17 +56,27 @@ func (s *Store) RetireWorker(ctx context.Context, id turns.WorkerID) error {
 	})
 }
 
-const buryWorkers = `UPDATE workers SET dead = 1 WHERE dead = 0 AND lease_until <= @now RETURNING worker_id`
+const buryWorkers = `UPDATE workers SET dead = 1 WHERE dead = 0 AND lease_until <= @now
+		AND hex(worker_id) NOT IN (SELECT value FROM json_each(@except))
+	RETURNING worker_id`
 
 // BuryWorkers implements turns.Leases.
-func (s *Store) BuryWorkers(ctx context.Context) (buried []turns.WorkerID, err error) {
+func (s *Store) BuryWorkers(ctx context.Context, except ...turns.WorkerID) (buried []turns.WorkerID, err error) {
+	spared := make([]string, len(except))
+	for i, id := range except {
+		spared[i] = strings.ToUpper(hex.EncodeToString(id.UUID[:]))
+	}
+	list, err := json.Marshal(spared)
+	if err != nil {
+		return nil, err
+	}
 	err = s.writeTx(ctx, "bury workers", func(t *tx) error {
 		return t.query(func(scan func(...any) error) error {
 			var id uuid.UUID
 			err := scan(&id)
 			buried = append(buried, turns.WorkerID{UUID: id})
 			return err
-		}, buryWorkers, arg("now", t.now))
+		}, buryWorkers, textArg("except", list), arg("now", t.now))
 	})
 	if err != nil {
 		return nil, err

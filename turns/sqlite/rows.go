@@ -19,7 +19,7 @@ const rowColumns = `r.id, r.role, r.parent_id, r.seq, r.options, r.generation, r
 	r.attempt, r.epoch, r.owner, r.endpoint, r.provider, r.model, r.request_hash, r.window_start, r.calls, r.waited_us,
 	r.log_len, r.stop_reason, r.input_tokens, r.cache_read_tokens, r.cache_write_tokens, r.output_tokens,
 	r.reasoning_tokens, r.token_source, r.wasted_tokens, r.cost_micros, r.provider_calls, r.provider_code,
-	r.retry_after_us, r.settled_at IS NOT NULL, r.cancel_requested, r.create_time, r.end_time, c.conversation_id,
+	r.retry_after_us, r.settled_at IS NOT NULL, r.cancel_requested, r.disconnect_grace_us, r.followed_until, r.create_time, r.end_time, c.conversation_id,
 	w.lease_until, w.dead, `
 
 // rowTables joins a row with its conversation and with the worker that owns it.
@@ -28,19 +28,21 @@ const rowTables = ` FROM turns r JOIN conversations c ON c.conversation_key = r.
 
 // row is a row of turns.
 type row struct {
-	reply      turns.Reply
-	user       bool
-	id         turns.RowID
-	parent     turns.RowID
-	seq        int64
-	options    []byte
-	waitedUS   int64
-	retryUS    int64
-	createTime int64
-	endTime    sql.NullInt64
-	leaseUntil sql.NullInt64
-	dead       sql.NullBool
-	content    []byte
+	reply         turns.Reply
+	user          bool
+	id            turns.RowID
+	parent        turns.RowID
+	seq           int64
+	options       []byte
+	waitedUS      int64
+	retryUS       int64
+	graceUS       int64
+	followedUntil sql.NullInt64
+	createTime    int64
+	endTime       sql.NullInt64
+	leaseUntil    sql.NullInt64
+	dead          sql.NullBool
+	content       []byte
 }
 
 // scanRow reads a row that was selected as rowColumns and content, and any further columns of the statement.
@@ -51,7 +53,7 @@ func scanRow(scan func(...any) error, now int64, more ...any) (row, error) {
 	dest := []any{&r.id.UUID, &role, &r.parent.UUID, &r.seq, &r.options, &a.Generation, &a.Turn.UUID, &a.Status, &a.Reason,
 		&a.Attempt, &a.Epoch, &a.Owner.UUID, &a.Endpoint, &a.Provider, &a.Model, &a.RequestHash, &a.WindowStart.UUID, &a.Calls,
 		&r.waitedUS, &a.Length, &a.StopReason, &u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning, &u.Source,
-		&u.Wasted, &u.CostMicros, &u.Calls, &a.ProviderCode, &r.retryUS, &a.Settled, &a.CancelRequested, &r.createTime,
+		&u.Wasted, &u.CostMicros, &u.Calls, &a.ProviderCode, &r.retryUS, &a.Settled, &a.CancelRequested, &r.graceUS, &r.followedUntil, &r.createTime,
 		&r.endTime, &a.Conversation.UUID, &r.leaseUntil, &r.dead, &r.content}
 	err := scan(append(dest, more...)...)
 	if err != nil {
@@ -69,7 +71,10 @@ func scanRow(scan func(...any) error, now int64, more ...any) (row, error) {
 func (r *row) derive(now int64) {
 	a := &r.reply
 	a.ID = turns.ReplyID(r.id)
-	a.Waited, a.RetryAfter = micros(r.waitedUS), micros(r.retryUS)
+	a.Waited, a.RetryAfter, a.DisconnectGrace = micros(r.waitedUS), micros(r.retryUS), micros(r.graceUS)
+	if r.followedUntil.Valid {
+		a.FollowedLeft = micros(r.followedUntil.Int64 - now)
+	}
 	a.CreateTime, a.Age = timeOf(r.createTime), micros(now-r.createTime)
 	if r.endTime.Valid {
 		a.EndTime = timeOf(r.endTime.Int64)

@@ -143,8 +143,8 @@ func (f *Faults) RetireWorker(ctx context.Context, id turns.WorkerID) error {
 }
 
 // BuryWorkers implements turns.Store.
-func (f *Faults) BuryWorkers(ctx context.Context) ([]turns.WorkerID, error) {
-	return spoil(ctx, f, "BuryWorkers", func() ([]turns.WorkerID, error) { return f.store.BuryWorkers(ctx) })
+func (f *Faults) BuryWorkers(ctx context.Context, except ...turns.WorkerID) ([]turns.WorkerID, error) {
+	return spoil(ctx, f, "BuryWorkers", func() ([]turns.WorkerID, error) { return f.store.BuryWorkers(ctx, except...) })
 }
 
 // ForgetWorkers implements turns.Store.
@@ -190,6 +190,11 @@ func (f *Faults) Checkpoint(ctx context.Context, c []turns.Checkpoint) ([]turns.
 // End implements turns.Store.
 func (f *Faults) End(ctx context.Context, e []turns.Ending) ([]turns.EndResult, error) {
 	return spoil(ctx, f, "End", func() ([]turns.EndResult, error) { return f.store.End(ctx, e) })
+}
+
+// MarkFollowed implements turns.Replies.
+func (f *Faults) MarkFollowed(ctx context.Context, m []turns.FollowMark) error {
+	return spoilErr(ctx, f, "MarkFollowed", func() error { return f.store.MarkFollowed(ctx, m) })
 }
 
 // StaleReplies implements turns.Store.

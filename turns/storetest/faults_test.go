@@ -17,7 +17,7 @@ type counting struct {
 	buried int
 }
 
-func (c *counting) BuryWorkers(context.Context) ([]turns.WorkerID, error) {
+func (c *counting) BuryWorkers(context.Context, ...turns.WorkerID) ([]turns.WorkerID, error) {
 	c.buried++
 	return []turns.WorkerID{{}}, nil
 }

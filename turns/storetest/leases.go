@@ -14,6 +14,7 @@ func leases() []promise {
 	return []promise{
 		{"a worker whose lease holds is not buried", aHoldingLeaseIsNotBuried},
 		{"a worker whose lease ran out is buried once", anExpiredLeaseIsBuriedOnce},
+		{"a worker that is excepted is not buried", anExceptedWorkerIsNotBuried},
 		{"a worker that renewed late but before its burial is not buried", aRenewedWorkerIsNotBuried},
 		{"a buried worker can't renew, ever", aBuriedWorkerCantRenew},
 		{"an unknown worker can't renew", anUnknownWorkerCantRenew},
@@ -39,6 +40,18 @@ func anExpiredLeaseIsBuriedOnce(t *testing.T, w *world) {
 	buried, err := w.Store.BuryWorkers(w.ctx)
 	require.NoError(t, err)
 	require.Empty(t, buried)
+}
+
+func anExceptedWorkerIsNotBuried(t *testing.T, w *world) {
+	self, other, third := w.worker, w.register(), w.register()
+	for _, id := range []turns.WorkerID{self, other, third} {
+		w.expireLease(id)
+	}
+	buried, err := w.Store.BuryWorkers(w.ctx, self, third, turns.WorkerID{})
+	require.NoError(t, err)
+	require.Equal(t, []turns.WorkerID{other}, buried)
+	require.NoError(t, w.Store.RenewLease(w.ctx, self, time.Hour))
+	require.NoError(t, w.Store.RenewLease(w.ctx, third, time.Hour))
 }
 
 func aRenewedWorkerIsNotBuried(t *testing.T, w *world) {
