@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,7 +22,7 @@ import (
 // chatCmd has no variables: whom a person talks to is said on the command line.
 type chatCmd struct {
 	Server       string  `default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Where the service is. Off this machine it is spoken to by TLS."`
-	Message      *string `short:"m" placeholder:"TEXT" help:"Send one turn, print its reply and end: with 0 if the reply is complete, else with 1. Only the reply goes to standard output. After a lost connection the same command goes on with the same turn."`
+	Message      *string `short:"m" placeholder:"TEXT" help:"Send one turn, print its reply and end: with 0 if the reply is complete, else with 1. Only the reply goes to standard output. After a lost connection the same command goes on with the same turn. Ctrl-C stops the reply, a second one leaves it running."`
 	Conversation string  `placeholder:"ID" help:"Conversation to speak in, a UUID. Without it, the conversation of the last time goes on."`
 	New          bool    `help:"Open a new conversation."`
 	Model        string  `placeholder:"NAME" help:"Model to ask; without it, the service's default."`
@@ -31,6 +33,9 @@ type chatCmd struct {
 // Validate checks what flags alone can tell.
 func (c chatCmd) Validate() error {
 	var problems []error
+	if err := checkAddress("--server", c.Server); err != nil {
+		problems = append(problems, err)
+	}
 	if c.Conversation != "" {
 		if c.New {
 			problems = append(problems, errors.New("--new: can't go with --conversation"))
@@ -47,15 +52,28 @@ func (c chatCmd) Validate() error {
 
 // chatEnds are what a chat reads from and writes to. Only replies go to out; the rest is status.
 type chatEnds struct {
-	in     io.Reader
-	out    io.Writer
-	status io.Writer
-	wait   func(context.Context, time.Duration) error // nil for a real pause
+	in         io.Reader
+	out        io.Writer
+	status     io.Writer
+	dim        bool                                       // status can show what is not the reply in dim
+	interrupts <-chan os.Signal                           // what the user's Ctrl-C sends
+	wait       func(context.Context, time.Duration) error // nil for a real pause
 }
 
-// Run implements the command.
+// Run implements the command. An interrupt is a wish about a reply here, so it is taken from the process; SIGTERM leaves.
 func (c *chatCmd) Run(ctx context.Context) error {
-	return c.run(ctx, chatEnds{in: os.Stdin, out: os.Stdout, status: os.Stderr})
+	interrupts := make(chan os.Signal, 2)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer stop()
+	return c.run(ctx, chatEnds{in: os.Stdin, out: os.Stdout, status: os.Stderr, dim: canDim(os.Stderr), interrupts: interrupts})
+}
+
+// canDim tells whether a file is a terminal that takes codes.
+func canDim(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 func (c *chatCmd) run(ctx context.Context, ends chatEnds) (err error) {
@@ -63,7 +81,8 @@ func (c *chatCmd) run(ctx context.Context, ends chatEnds) (err error) {
 	if err != nil {
 		return err
 	}
-	conn, err := client.Dial(c.Server)
+	address := localAddress(c.Server)
+	conn, err := client.Dial(address)
 	if err != nil {
 		return err
 	}
@@ -71,15 +90,17 @@ func (c *chatCmd) run(ctx context.Context, ends chatEnds) (err error) {
 	if c.Tenant != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "x-turnd-tenant", c.Tenant)
 	}
-	t := &talk{chatEnds: ends, model: c.Model, record: client.NewFileRecord(path)}
-	t.client = client.New(conn, client.Options{Record: t.record, Wait: t.pause})
+	t := &talk{screen: &screen{out: ends.out, status: ends.status, dim: ends.dim}, interrupts: ends.interrupts,
+		ways: waysOfLines(address), model: c.Model, record: client.NewFileRecord(path)}
+	t.client = client.New(conn, client.Options{Record: t.record, Wait: ends.wait, Trying: t.trying})
 	if err := t.choose(c); err != nil {
 		return err
 	}
 	if c.Message != nil {
+		t.ways = waysOfMessage(address)
 		return t.once(ctx, *c.Message)
 	}
-	return t.loop(ctx)
+	return t.loop(ctx, ends.in)
 }
 
 // recordPath is the file of the turn in flight. Each server and tenant has its own, as ids of one mean nothing to another.

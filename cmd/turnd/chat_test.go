@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,15 +27,35 @@ var chatLog = fake.Text(chatReply, "Hel", "lo")
 
 // chatBed is a server and what a run of chat needs.
 type chatBed struct {
-	server *fake.Server
-	record string
-	out    string
-	status string
+	server     *fake.Server
+	record     string
+	interrupts chan os.Signal
+	shown      func(text string) // called with each piece that goes to standard output; may be nil
+	told       func(text string) // the same for the status
+	dim        bool
+	out        string
+	status     string
+}
+
+// interrupt is the user pressing Ctrl-C.
+func (b *chatBed) interrupt() { b.interrupts <- os.Interrupt }
+
+// screenOf is a standard output that tells what it shows.
+type screenOf struct {
+	bytes.Buffer
+	shown func(string)
+}
+
+func (s *screenOf) Write(p []byte) (int, error) {
+	if s.shown != nil {
+		s.shown(string(p))
+	}
+	return s.Buffer.Write(p)
 }
 
 func newChat(t *testing.T, answers ...fake.Answer) *chatBed {
 	t.Helper()
-	return &chatBed{server: fake.Start(t, answers...), record: filepath.Join(t.TempDir(), "chat.json")}
+	return &chatBed{server: fake.Start(t, answers...), record: filepath.Join(t.TempDir(), "chat.json"), interrupts: make(chan os.Signal, 2)}
 }
 
 // run runs chat with flags and what the user types; nil input is -m.
@@ -45,8 +66,8 @@ func (b *chatBed) run(ctx context.Context, t *testing.T, in io.Reader, flags ...
 	require.NoError(t, err)
 	_, err = parser.Parse(append([]string{"chat", "--server", b.server.Addr, "--record", b.record}, flags...))
 	require.NoError(t, err)
-	var out, status bytes.Buffer
-	err = c.Chat.run(ctx, chatEnds{in: in, out: &out, status: &status, wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
+	out, status := screenOf{shown: b.shown}, screenOf{shown: b.told}
+	err = c.Chat.run(ctx, chatEnds{in: in, out: &out, status: &status, dim: b.dim, interrupts: b.interrupts, wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 	b.out, b.status = out.String(), status.String()
 	return err
 }
@@ -152,7 +173,7 @@ func TestARefusalIsToldInPlainWords(t *testing.T) {
 	for reason, words := range map[string]string{
 		"TURN_ID_REUSED":       "say it anew",
 		"UNKNOWN_MODEL":        "sending it again does not help",
-		"WRONG_STATE":          "a call of RegenerateReply makes another attempt",
+		"WRONG_STATE":          "to have another one made, start turnd chat and type /again",
 		"CONVERSATION_DELETED": "the conversation was deleted; open a new one",
 		"CONVERSATION_BUSY":    "another reply of this conversation is still running",
 	} {
@@ -168,11 +189,11 @@ func TestARefusalIsToldInPlainWords(t *testing.T) {
 
 func TestEachLineIsATurnAndCommandsAreObeyed(t *testing.T) {
 	b := newChat(t, chatWhole(), chatGivenUp(turnsv1.RetryAdvice_RETRY_ADVICE_SAME_ID_NOW), chatAnew(), chatWhole())
-	typed := "one\n\n  two \n/again\n/again\n/new\nthree\n/quit\nfour\n"
+	typed := "/again\none\n\n  two \n/again\n/new\nthree\n/quit\nfour\n"
 	require.NoError(t, b.run(t.Context(), t, strings.NewReader(typed)))
 	require.Equal(t, "Hello\nHel\nAnew\nHello\n", b.out)
 	require.Contains(t, b.status, "to make it, type /again")
-	require.Contains(t, b.status, "there is nothing to send again")
+	require.Contains(t, b.status, "there is no turn yet that this could be about")
 	var said, where []string
 	for _, in := range b.inputs() {
 		said, where = append(said, in.GetContent()[0].GetText().GetText()), append(where, in.GetConversationId())
@@ -184,10 +205,10 @@ func TestEachLineIsATurnAndCommandsAreObeyed(t *testing.T) {
 func TestAgainGoesOnWithALostStream(t *testing.T) {
 	lost := fake.Fail(fake.Refusal(codes.ResourceExhausted, "OVERLOADED", "SAME_ID_AFTER_WAIT", time.Hour))
 	b := newChat(t, lost, chatGivenUp(turnsv1.RetryAdvice_RETRY_ADVICE_REGENERATE))
-	require.NoError(t, b.run(t.Context(), t, strings.NewReader("hi\n/again\n/again\n")))
+	require.NoError(t, b.run(t.Context(), t, strings.NewReader("hi\n/again\n")))
 	require.Equal(t, "Hel\n", b.out)
 	require.Equal(t, b.inputs()[0].GetTurnId(), b.inputs()[1].GetTurnId())
-	require.Contains(t, b.status, "sending the same turn again does not help")
+	require.Contains(t, b.status, "to have another one made, type /again")
 }
 
 func TestLeavingSaysThatTheReplyGoesOnAndTheNextStartShowsIt(t *testing.T) {
@@ -195,13 +216,9 @@ func TestLeavingSaysThatTheReplyGoesOnAndTheNextStartShowsIt(t *testing.T) {
 	gone := make(chan struct{})
 	b := newChat(t, func(c *fake.Call) error {
 		defer close(gone)
-		if err := c.Send(fake.All(chatStart(1), chatLog[:2])...); err != nil {
-			return err
-		}
-		cancel()
-		<-c.Done()
-		return nil
+		return fake.Hang(fake.All(chatStart(1), chatLog[:2])...)(c)
 	}, chatWhole())
+	b.shown = func(string) { cancel() }
 	require.NoError(t, b.run(ctx, t, strings.NewReader("hi\n")))
 	<-gone
 	require.Contains(t, b.status, "left; the reply goes on, and turnd chat shows it when started again")
@@ -281,5 +298,5 @@ func TestTheRecordOfAChatIsKeptPerServerAndTenant(t *testing.T) {
 func TestAWaitThatAPersonNoticesIsTold(t *testing.T) {
 	b := newChat(t, fake.Fail(fake.Refusal(codes.FailedPrecondition, "CONVERSATION_BUSY", "SAME_ID_AFTER_WAIT", 2*time.Second)), chatWhole())
 	require.NoError(t, b.run(t.Context(), t, nil, "-m", "hi"))
-	require.Equal(t, "· no answer yet, trying again in 2s\n", b.status)
+	require.Equal(t, "· no answer yet, trying again in 2s: CONVERSATION_BUSY: refused for a test\n", b.status)
 }

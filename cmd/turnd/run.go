@@ -27,22 +27,22 @@ var errDraining = errors.New("draining")
 //     needed;
 //  3. the hub, once no stream is open: it feeds those who follow a reply of another worker;
 //  4. the ops listener.
-func (h *house) serve(ctx context.Context) error {
-	if err := h.service.Start(ctx); err != nil {
+func (a *app) serve(ctx context.Context) error {
+	if err := a.service.Start(ctx); err != nil {
 		return err
 	}
-	loops := newLoop(h.service.Run)
-	hub := newLoop(h.hub.Run)
-	ops := newLoop(h.serveOps)
-	err := h.serveUntil(ctx, loops, ops)
-	return errors.Join(err, loops.end(), hub.end(), ops.end(), removeReady(h.cfg.ReadyFile))
+	loops := newLoop(a.service.Run)
+	hub := newLoop(a.hub.Run)
+	ops := newLoop(a.serveOps)
+	err := a.serveUntil(ctx, loops, ops)
+	return errors.Join(err, loops.end(), hub.end(), ops.end(), removeReady(a.cfg.ReadyFile))
 }
 
 // serveUntil serves the wire, and drains it and the service together.
-func (h *house) serveUntil(ctx context.Context, loops, ops *loop) error {
+func (a *app) serveUntil(ctx context.Context, loops, ops *loop) error {
 	group, serving := errgroup.WithContext(ctx)
-	group.Go(func() error { return h.server.Serve(serving, h.listen) })
-	group.Go(func() error { return h.announce(serving) })
+	group.Go(func() error { return a.server.Serve(serving, a.listen) })
+	group.Go(func() error { return a.announce(serving) })
 	group.Go(func() error {
 		select {
 		case <-serving.Done():
@@ -53,61 +53,61 @@ func (h *house) serveUntil(ctx context.Context, loops, ops *loop) error {
 	})
 	group.Go(func() error {
 		<-serving.Done()
-		h.logger.Info("draining", "grace", h.cfg.Grace, "in_flight", h.service.InFlight())
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.cfg.Grace)
+		a.logger.Info("draining", "grace", a.cfg.Grace, "in_flight", a.service.InFlight())
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Grace)
 		defer cancel()
-		err := h.service.Drain(grace, lastEndings)
+		err := a.service.Drain(grace, lastEndings)
 		return errors.Join(err, loops.end())
 	})
 	err := group.Wait()
-	h.logger.Info("drained")
+	a.logger.Info("drained")
 	return err
 }
 
 // serveOps serves operators, if they are to be served.
-func (h *house) serveOps(ctx context.Context) error {
-	if h.ops == nil {
+func (a *app) serveOps(ctx context.Context) error {
+	if a.ops == nil {
 		<-ctx.Done()
 		return nil
 	}
 	return server.Ops{
-		Metrics: h.tel.MetricsHandler,
-		Logger:  h.logger,
+		Metrics: a.tel.MetricsHandler,
+		Logger:  a.logger,
 		Checks: []server.Check{
-			{Name: "store", Ready: h.store.ping},
+			{Name: "store", Ready: a.store.ping},
 			{Name: "serving", Ready: func(context.Context) error {
-				if h.service.Draining() {
+				if a.service.Draining() {
 					return errDraining
 				}
 				return nil
 			}},
 		},
-	}.Serve(ctx, h.ops)
+	}.Serve(ctx, a.ops)
 }
 
 // announce says that the listeners take connections.
-func (h *house) announce(ctx context.Context) error {
-	r := h.ready()
-	if err := r.write(h.cfg.ReadyFile); err != nil {
+func (a *app) announce(ctx context.Context) error {
+	r := a.ready()
+	if err := r.write(a.cfg.ReadyFile); err != nil {
 		return err
 	}
-	if err := r.print(h.stdout); err != nil {
+	if err := r.print(a.stdout); err != nil {
 		return err
 	}
-	h.logger.InfoContext(ctx, "serving", "listen", r.Listen, "worker_id", r.WorkerID, "store", h.at.String())
-	if h.models.demo != nil {
-		hint(h.stderr, os.Args[0], r.Listen)
+	a.logger.InfoContext(ctx, "serving", "listen", r.Listen, "worker_id", r.WorkerID, "store", a.at.String())
+	if a.models.demo != nil {
+		hint(a.stderr, os.Args[0], r.Listen)
 	}
 	return nil
 }
 
-func (h *house) ready() ready {
+func (a *app) ready() ready {
 	r := ready{
-		PID: os.Getpid(), Listen: h.listen.Addr().String(), WorkerID: h.service.WorkerID().String(),
-		Store: h.at.engine, Models: h.models.Models(),
+		PID: os.Getpid(), Listen: a.listen.Addr().String(), WorkerID: a.service.WorkerID().String(),
+		Store: a.at.engine, Models: a.models.Models(),
 	}
-	if h.ops != nil {
-		r.Ops = h.ops.Addr().String()
+	if a.ops != nil {
+		r.Ops = a.ops.Addr().String()
 	}
 	return r
 }

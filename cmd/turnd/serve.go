@@ -28,21 +28,21 @@ type serveCmd struct {
 // Run implements the command. It returns nil after a clean drain.
 func (c serveCmd) Run(ctx context.Context) error {
 	logger := newLogger(os.Stderr, c.LogFormat, c.LogLevel)
-	return serveHouse(ctx, c.Config, logger, os.Stdout, os.Stderr)
+	return serveApp(ctx, c.Config, logger, os.Stdout, os.Stderr)
 }
 
-// serveHouse builds everything, serves until ctx ends, and takes everything down again.
-func serveHouse(ctx context.Context, cfg Config, logger *slog.Logger, stdout, stderr io.Writer) error {
-	h, err := build(ctx, cfg, logger)
+// serveApp builds everything, serves until ctx ends, and takes everything down again.
+func serveApp(ctx context.Context, cfg Config, logger *slog.Logger, stdout, stderr io.Writer) error {
+	a, err := build(ctx, cfg, logger)
 	if err != nil {
-		return errors.Join(err, h.close())
+		return errors.Join(err, a.close())
 	}
-	h.stdout, h.stderr = stdout, stderr
-	return errors.Join(h.serve(ctx), h.close())
+	a.stdout, a.stderr = stdout, stderr
+	return errors.Join(a.serve(ctx), a.close())
 }
 
-// house is everything that serves, in the order in which it is built. It is taken down in the opposite order.
-type house struct {
+// app is everything that serves, in the order in which it is built. It is taken down in the opposite order.
+type app struct {
 	cfg    Config
 	logger *slog.Logger
 	at     place
@@ -63,11 +63,11 @@ type house struct {
 	closers []func(context.Context) error
 }
 
-// build makes everything up to open listeners, and serves nothing yet. What was made before an error is in the house.
-func build(ctx context.Context, cfg Config, logger *slog.Logger) (h *house, err error) {
-	h = &house{cfg: cfg, logger: logger}
-	if h.at, err = cfg.Database.place(); err != nil {
-		return h, err
+// build makes everything up to open listeners, and serves nothing yet. What was made before an error is in the app.
+func build(ctx context.Context, cfg Config, logger *slog.Logger) (a *app, err error) {
+	a = &app{cfg: cfg, logger: logger}
+	if a.at, err = cfg.Database.place(); err != nil {
+		return a, err
 	}
 	logger.InfoContext(ctx, "starting", "version", version())
 	logger.DebugContext(ctx, "configured", "config", cfg)
@@ -75,80 +75,80 @@ func build(ctx context.Context, cfg Config, logger *slog.Logger) (h *house, err 
 		logger.WarnContext(ctx, "nothing is spooled to disk by this build; the spool dir is not used", "spool_dir", cfg.SpoolDir)
 	}
 	for _, step := range []func(context.Context) error{
-		h.openModels, h.openStore, h.setUpTelemetry, h.makeService, h.openListeners,
+		a.openModels, a.openStore, a.setUpTelemetry, a.makeService, a.openListeners,
 	} {
 		if err := step(ctx); err != nil {
-			return h, err
+			return a, err
 		}
 	}
-	return h, nil
+	return a, nil
 }
 
-func (h *house) openModels(ctx context.Context) (err error) {
-	if h.models, err = openModels(ctx, h.cfg, h.logger); err != nil {
+func (a *app) openModels(ctx context.Context) (err error) {
+	if a.models, err = openModels(ctx, a.cfg, a.logger); err != nil {
 		return err
 	}
-	h.closers = append(h.closers, h.models.close)
+	a.closers = append(a.closers, a.models.close)
 	return nil
 }
 
-func (h *house) openStore(ctx context.Context) (err error) {
-	if h.store, err = openStore(ctx, h.cfg, h.at); err != nil {
+func (a *app) openStore(ctx context.Context) (err error) {
+	if a.store, err = openStore(ctx, a.cfg, a.at); err != nil {
 		return err
 	}
-	h.closers = append(h.closers, func(context.Context) error { return h.store.close() })
+	a.closers = append(a.closers, func(context.Context) error { return a.store.close() })
 	return nil
 }
 
-func (h *house) setUpTelemetry(ctx context.Context) (err error) {
-	if h.tel, err = telemetry.Setup(ctx, telemetry.Config{Version: version(), InstanceID: uuid.NewString()}); err != nil {
+func (a *app) setUpTelemetry(ctx context.Context) (err error) {
+	if a.tel, err = telemetry.Setup(ctx, telemetry.Config{Version: version(), InstanceID: uuid.NewString()}); err != nil {
 		return err
 	}
-	h.closers = append(h.closers, h.tel.Shutdown)
+	a.closers = append(a.closers, a.tel.Shutdown)
 	return nil
 }
 
-func (h *house) makeService(context.Context) (err error) {
-	h.hub = live.New(live.Config{
-		Store: h.store, Logger: h.logger, Tick: h.cfg.Checkpoint, Heartbeat: h.cfg.Heartbeat, Patience: h.cfg.Lease,
+func (a *app) makeService(context.Context) (err error) {
+	a.hub = live.New(live.Config{
+		Store: a.store, Logger: a.logger, Tick: a.cfg.Checkpoint, Heartbeat: a.cfg.Heartbeat, Patience: a.cfg.Lease,
 	})
-	h.service, err = turns.New(turns.Config{
-		Store: h.store, Generator: h.models, Logs: h.hub, Logger: h.logger, Meter: h.tel.Meter,
-		WorkerName: h.cfg.workerName(), Settings: h.cfg.settings(),
+	a.service, err = turns.New(turns.Config{
+		Store: a.store, Generator: a.models, Logs: a.hub, Logger: a.logger, Meter: a.tel.Meter,
+		WorkerName: a.cfg.workerName(), Settings: a.cfg.settings(),
 	})
 	if err != nil {
 		return err
 	}
-	err = h.tel.Gauge("turnd.in_flight", "{reply}", "Replies that this worker runs.", func() int64 { return int64(h.service.InFlight()) })
+	err = a.tel.Gauge("turnd.in_flight", "{reply}", "Replies that this worker runs.", func() int64 { return int64(a.service.InFlight()) })
 	if err != nil {
 		return err
 	}
-	h.server, err = server.New(server.Config{
-		Service: h.service, Follower: h.hub, Logger: h.logger, Auth: h.cfg.Auth,
-		MaxContentBytes: h.cfg.MaxContentBytes, Grace: h.cfg.Grace + lastEndings,
+	a.server, err = server.New(server.Config{
+		Service: a.service, Follower: a.hub, Logger: a.logger, Auth: a.cfg.Auth,
+		MaxContentBytes: a.cfg.MaxContentBytes, Grace: a.cfg.Grace + lastEndings,
 	})
 	return err
 }
 
-func (h *house) openListeners(ctx context.Context) (err error) {
-	if h.listen, err = h.open(ctx, "--listen", h.cfg.Listen); err != nil || h.cfg.OpsListen == off {
+func (a *app) openListeners(ctx context.Context) (err error) {
+	if a.listen, err = a.open(ctx, "--listen", a.cfg.Listen); err != nil || a.cfg.OpsListen == off {
 		return err
 	}
-	if !isLoopback(localAddress(h.cfg.OpsListen)) {
-		h.logger.WarnContext(ctx, "the ops listener is not on loopback: whoever reaches it reads metrics and profiles", "ops", h.cfg.OpsListen)
+	if !isLoopback(localAddress(a.cfg.OpsListen)) {
+		a.logger.WarnContext(ctx, "the ops listener is not on loopback: whoever reaches it reads metrics and profiles", "ops", a.cfg.OpsListen)
 	}
-	h.ops, err = h.open(ctx, "--ops-listen", h.cfg.OpsListen)
+	a.ops, err = a.open(ctx, "--ops-listen", a.cfg.OpsListen)
 	return err
 }
 
 // open listens. Who serves on a listener closes it too; the closer is for when that never begins.
-func (h *house) open(ctx context.Context, flag, address string) (net.Listener, error) {
+func (a *app) open(ctx context.Context, flag, address string) (net.Listener, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", localAddress(address))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	h.closers = append(h.closers, func(context.Context) error {
+	a.closers = append(a.closers, func(context.Context) error {
 		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
 			return err
 		}
@@ -158,11 +158,11 @@ func (h *house) open(ctx context.Context, flag, address string) (net.Listener, e
 }
 
 // close takes down what was built, the last first.
-func (h *house) close() error {
+func (a *app) close() error {
 	var problems []error
-	for i := len(h.closers) - 1; i >= 0; i-- {
+	for i := len(a.closers) - 1; i >= 0; i-- {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-		problems = append(problems, h.closers[i](ctx))
+		problems = append(problems, a.closers[i](ctx))
 		cancel()
 	}
 	return errors.Join(problems...)
