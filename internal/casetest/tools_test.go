@@ -13,13 +13,13 @@ import (
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 )
 
-// Input of calls that any decoding and encoding on the way would change, and the sizes of its deltas.
+// Input of a call that any decoding and encoding on the way would change, and a signature that no client may see.
 const (
 	odd     = `{ "z": 12345678901234567890.10, "a": "naïve 🦀 \u00e9 \\", "z": 1e99 }`
 	theSeal = "EqQB-the-seal-of-the-vendor"
 )
 
-// thinking, text and two calls in one reply, for the first request of a conversation.
+// callsTools is one reply of thinking, text and two calls.
 func callsTools(steps ...scripted.Step) scripted.Rule {
 	return scripted.Rule{Name: "calls", Times: 1, Plan: scripted.Plan{Steps: steps, Blocks: []scripted.Block{
 		{Thinking: "hm hm", Signature: theSeal}, {Text: "I look."},
@@ -131,9 +131,11 @@ func TestAConversationWithToolsGoesBackAndForth(t *testing.T) {
 		s.sameBlocks(in, blocks)
 
 		// The provider takes no request with a call that has no result, a result that has no call, or thoughts that are
-		// not signed.
+		// not signed. It counts words: those asked, the two thoughts where they can go back, those said, the result's.
 		answers := offering(model, in.GetConversationId(), resultOf("t2", ""), resultOf("t1", "twelve"))
 		s.turn(answers, nil).completes()
+		words := map[string]int{"anthropic": 3 + 2 + 2 + 1, "openai": 3 + 2 + 1}
+		require.Equal(t, words[model], w.provider.Calls()[1].InputTokens)
 		require.Equal(t, replayed, s.turn(answers, nil).completes().result)
 		s.turn(offering(model, in.GetConversationId()), nil).completes()
 		w.paid(3, 3)

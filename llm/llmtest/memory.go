@@ -30,7 +30,7 @@ func (s inMemory) RoundTrip(*http.Request) (*http.Response, error) {
 // an error that quotes the stream.
 func Fuzz(f *testing.F, a llm.Adapter, seeds ...string) {
 	v := Voices[a.Wire]
-	seeds = append(seeds, v.Whole("a", `\ud83e`, `\udd80`), v.Open+v.Error("overloaded_error"), v.Unknown+v.Open+v.Close)
+	seeds = append(seeds, v.Whole("a", `\ud83e`, `\udd80`), v.Open+v.Error("overloaded_error"), v.Unknown+v.Open+v.Close, v.Calls)
 	for _, s := range seeds {
 		f.Add(s)
 	}

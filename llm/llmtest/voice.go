@@ -18,6 +18,8 @@ type Voice struct {
 	ErrorBody func(kind string) string
 	// Unknown is an event that no reader knows.
 	Unknown string
+	// Calls is a whole stream of thinking and two calls, whose parts are mixed where the wire can do it.
+	Calls string
 }
 
 // Whole is a stream of one text in these deltas.
@@ -47,6 +49,16 @@ var Voices = map[llm.Wire]Voice{
 			return `{"type":"error","error":{"type":"` + kind + `","message":"secret words"},"request_id":"req_1"}`
 		},
 		Unknown: named("brand_new", `{"type":"brand_new","delta":7,"index":"x","usage":[]}`),
+		Calls: named("content_block_start", `{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}`) +
+			named("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}`) +
+			named("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EqQB"}}`) +
+			named("content_block_stop", `{"type":"content_block_stop","index":0}`) +
+			named("content_block_start", `{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}`) +
+			named("content_block_delta", `{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"x\":"}}`) +
+			named("content_block_delta", `{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"1}"}}`) +
+			named("content_block_start", `{"type":"content_block_start","index":2,"content_block":{"type":"redacted_thinking","data":"EmwK"}}`) +
+			named("content_block_start", `{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"b","name":"g","input":{"y":2}}}`) +
+			named("message_delta", `{"type":"message_delta","delta":{"stop_reason":"tool_use"}}`) + named("message_stop", `{"type":"message_stop"}`),
 	},
 	llm.WireOpenAIChat: {
 		Open: data(`{"id":"chatcmpl-1","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`),
@@ -59,6 +71,11 @@ var Voices = map[llm.Wire]Voice{
 		Error:     func(kind string) string { return data(`{"error":{"type":"` + kind + `","message":"secret words"}}`) },
 		ErrorBody: func(kind string) string { return `{"error":{"type":"` + kind + `","message":"secret words"}}` },
 		Unknown:   data(`{"object":"brand.new"}`),
+		Calls: data(`{"id":"c","choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}`) +
+			data(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}]}}]}`) +
+			data(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"g","arguments":""}}]}}]}`) +
+			data(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"function":{"arguments":"{}"}},{"index":0,"function":{"arguments":"1}"}}]}}]}`) +
+			data(`{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"tool_calls"}]}`) + data("[DONE]"),
 	},
 }
 

@@ -34,7 +34,9 @@
 //   - in a request that is not streamed nothing is written until the body is ready, unless a step needs the headers out;
 //     an error_event is then answered as a status.
 //   - text blocks are cut into one delta a word. Thinking goes to Chat Completions as reasoning_content, as compatible
-//     servers send it, and its signature is dropped there.
+//     servers send it; its signature, and sealed thinking altogether, are dropped there.
+//   - a history that the vendor refuses is refused: a tool call without its result, a result without its call, an id of a
+//     call twice, input that is no object, thinking without a signature, empty text.
 //
 // With endpoint.idempotency: enforce, a second request with the same Idempotency-Key, credential and body gets the stored
 // generation (or joins the running one) and is counted as no generation and no tokens; another body is a conflict. The
