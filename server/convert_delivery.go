@@ -90,11 +90,11 @@ func policiesFromWire(d *turns.Delivery, in *turnsv1.TurnInput) error {
 			return invalidField("input."+field, "is not a value that this server knows")
 		}
 	}
-	if _, err := durationFromWire("input.disconnect_grace", in.GetDisconnectGrace()); err != nil {
+	var err error
+	if d.DisconnectGrace, err = durationFromWire("input.disconnect_grace", in.GetDisconnectGrace()); err != nil {
 		return err
 	}
-	deadline, err := durationFromWire("input.deadline", in.GetDeadline())
-	d.Deadline = deadline
+	d.Deadline, err = durationFromWire("input.deadline", in.GetDeadline())
 	return err
 }
 

@@ -79,8 +79,30 @@ func (r *run) checkpointed(ctx context.Context, c Checkpoint, res CheckpointResu
 		if c.ResponseID != "" {
 			r.noted = c.ResponseID
 		}
+		r.checkFollowers(ctx)
 	default:
 		r.refused(ctx)
+	}
+}
+
+// checkFollowers stops a reply whose client asked for that once nobody has followed it for a while: neither here, nor, by
+// what their mirrors announced, on another worker. The caller holds mu.
+func (r *run) checkFollowers(ctx context.Context) {
+	grace := r.reply.DisconnectGrace
+	if grace == 0 {
+		return
+	}
+	followers, since := r.log.Watched()
+	if followers > 0 || time.Since(since) < grace || time.Now().Before(r.followed) {
+		return
+	}
+	row, err := r.store.ReadReply(ctx, r.key, r.reply.ID)
+	switch {
+	case err != nil: // the next tick asks again
+	case row.FollowedLeft > 0:
+		r.followed = time.Now().Add(row.FollowedLeft)
+	default:
+		r.cancel(errLeft)
 	}
 }
 

@@ -46,8 +46,10 @@ type Delivery struct {
 	Source       DeliverySource
 	OnBusy       OnBusy
 	OnDisconnect OnDisconnect
-	OnAmbiguous  OnAmbiguous
-	OnPartial    OnPartial
+	// DisconnectGrace is how long the last follower must be gone, with OnDisconnectCancel; zero: 30 s.
+	DisconnectGrace time.Duration
+	OnAmbiguous     OnAmbiguous
+	OnPartial       OnPartial
 	// Deadline is the most time for the reply from the claim on; zero: as the endpoint says.
 	Deadline time.Duration
 }
@@ -194,6 +196,9 @@ func (d Delivery) validate(maxContent int) error {
 	if err := in.Options.validateTools("input.options"); err != nil {
 		return err
 	}
+	if d.DisconnectGrace < 0 || d.DisconnectGrace > maxDeadline {
+		return invalid("input.disconnect_grace", fmt.Sprintf("must be between 0 and %s", maxDeadline))
+	}
 	if d.Deadline < 0 || d.Deadline > maxDeadline {
 		return invalid("input.deadline", fmt.Sprintf("must be between 0 and %s", maxDeadline))
 	}
@@ -247,8 +252,6 @@ func (d Delivery) unbuilt() error {
 	switch {
 	case d.OnBusy == OnBusyEnqueue || d.OnBusy == OnBusySupersede:
 		return unimplemented("input.on_busy", "only ON_BUSY_REJECT and ON_BUSY_INTERRUPT are served so far")
-	case d.OnDisconnect == OnDisconnectCancel:
-		return unimplemented("input.on_disconnect", "only ON_DISCONNECT_CONTINUE is served so far")
 	case d.OnAmbiguous != "" && d.OnAmbiguous != OnAmbiguousAbandon:
 		return unimplemented("input.on_ambiguous", "only ON_AMBIGUOUS_ABANDON is served so far")
 	case d.OnPartial != "" && d.OnPartial != OnPartialDiscard:

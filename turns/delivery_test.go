@@ -19,18 +19,18 @@ func TestABadDeliveryIsRefusedByFieldAndNeverQuoted(t *testing.T) {
 		code   Code
 		field  string
 	}{
-		"no turn id":      {func(d *Delivery) { d.Input.Turn = TurnID{} }, CodeInvalidField, "input.turn_id"},
-		"no content":      {func(d *Delivery) { d.Input.Content = nil }, CodeContentEmpty, "input.content"},
-		"blank content":   {func(d *Delivery) { d.Input.Content = []Block{Text{" \n\t "}, Text{}} }, CodeContentEmpty, "input.content"},
-		"too large":       {func(d *Delivery) { d.Input.Content = []Block{Text{strings.Repeat(secret, 100)}} }, CodeContentTooLarge, "input.content"},
-		"not UTF-8":       {func(d *Delivery) { d.Input.Content = []Block{Text{secret + "\xff"}} }, CodeInvalidField, "input.content[0].text"},
-		"a reply's block": {func(d *Delivery) { d.Input.Content = []Block{Thinking{Text: secret}} }, CodeInvalidField, "input.content[0]"},
-		"an image":        {func(d *Delivery) { d.Input.Content = []Block{Image{URL: secret}} }, CodeUnimplemented, "input.content[0]"},
-		"enqueue":         {func(d *Delivery) { d.OnBusy = OnBusyEnqueue }, CodeUnimplemented, "input.on_busy"},
-		"supersede":       {func(d *Delivery) { d.OnBusy = OnBusySupersede }, CodeUnimplemented, "input.on_busy"},
-		"hold":            {func(d *Delivery) { d.OnAmbiguous = OnAmbiguousHold }, CodeUnimplemented, "input.on_ambiguous"},
-		"continue":        {func(d *Delivery) { d.OnPartial = OnPartialContinue }, CodeUnimplemented, "input.on_partial"},
-		"cancel on leave": {func(d *Delivery) { d.OnDisconnect = OnDisconnectCancel }, CodeUnimplemented, "input.on_disconnect"},
+		"no turn id":       {func(d *Delivery) { d.Input.Turn = TurnID{} }, CodeInvalidField, "input.turn_id"},
+		"no content":       {func(d *Delivery) { d.Input.Content = nil }, CodeContentEmpty, "input.content"},
+		"blank content":    {func(d *Delivery) { d.Input.Content = []Block{Text{" \n\t "}, Text{}} }, CodeContentEmpty, "input.content"},
+		"too large":        {func(d *Delivery) { d.Input.Content = []Block{Text{strings.Repeat(secret, 100)}} }, CodeContentTooLarge, "input.content"},
+		"not UTF-8":        {func(d *Delivery) { d.Input.Content = []Block{Text{secret + "\xff"}} }, CodeInvalidField, "input.content[0].text"},
+		"a reply's block":  {func(d *Delivery) { d.Input.Content = []Block{Thinking{Text: secret}} }, CodeInvalidField, "input.content[0]"},
+		"an image":         {func(d *Delivery) { d.Input.Content = []Block{Image{URL: secret}} }, CodeUnimplemented, "input.content[0]"},
+		"enqueue":          {func(d *Delivery) { d.OnBusy = OnBusyEnqueue }, CodeUnimplemented, "input.on_busy"},
+		"supersede":        {func(d *Delivery) { d.OnBusy = OnBusySupersede }, CodeUnimplemented, "input.on_busy"},
+		"hold":             {func(d *Delivery) { d.OnAmbiguous = OnAmbiguousHold }, CodeUnimplemented, "input.on_ambiguous"},
+		"continue":         {func(d *Delivery) { d.OnPartial = OnPartialContinue }, CodeUnimplemented, "input.on_partial"},
+		"a negative grace": {func(d *Delivery) { d.DisconnectGrace = -1 }, CodeInvalidField, "input.disconnect_grace"},
 		"an image in a result": {func(d *Delivery) {
 			d.Input.Content = []Block{ToolResult{ToolUseID: "a", Content: []Block{Image{URL: secret}}}}
 		}, CodeUnimplemented, "input.content[0].content[0]"},

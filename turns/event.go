@@ -1,5 +1,7 @@
 package turns
 
+import "time"
+
 // Event is one step of a reply as a follower sees it. The set is closed: Started, Grew, Restarted, Ended, Heartbeat.
 // Every stream of events ends with Ended or with an error, and an error means that the stream was lost: follow again
 // from the offset reached.
@@ -49,6 +51,8 @@ type LiveLog interface {
 	Tail(from uint32) (pieces []Piece, length uint32)
 	// Len is the log's length.
 	Len() uint32
+	// Watched counts those who follow here and says since when that is so.
+	Watched() (followers int, since time.Time)
 	// HasContent is as of Log.
 	HasContent() bool
 	// End tells the followers how the reply ended. It must come after the commit that ended it.

@@ -42,11 +42,20 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 		limit = min(limit, a.Deadline)
 	}
 	p := pendingRun{claim: a.claimOf(st, parent, request, w.start, limit+replyGrace), request: request, limit: limit}
+	if a.OnDisconnect == OnDisconnectCancel {
+		p.claim.Reply.DisconnectGrace = a.DisconnectGrace
+		if a.DisconnectGrace == 0 {
+			p.claim.Reply.DisconnectGrace = defaultGrace
+		}
+	}
 	if !reflect.DeepEqual(options, a.Input.Options) {
 		p.claim.Reply.Options = options
 	}
 	return p, nil
 }
+
+// defaultGrace is how long the last follower may be gone where a client asks to stop then and says no time.
+const defaultGrace = 30 * time.Second
 
 // options are what the attempt is made with. A further attempt of a generation uses those of its first, so that a change
 // of the conversation's defaults in between does not make another request of it.

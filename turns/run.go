@@ -35,6 +35,8 @@ type run struct {
 	stored uint32 // length of the stored log
 	noted  string // the response id that is stored
 	over   bool   // no checkpoint may follow
+	// followed is until when the reply is known to be followed on another worker.
+	followed time.Time
 
 	// responseID is the provider's id of the response, once known. It has no lock, since the stream must not wait for a
 	// statement.
@@ -236,6 +238,8 @@ func (r *run) stopped(ctx context.Context, cause error, c callResult) {
 		r.leave(ctx, c)
 	case errors.Is(cause, errRequested):
 		r.abandon(ctx, ReasonCancelled, 0, c)
+	case errors.Is(cause, errLeft):
+		r.abandon(ctx, ReasonDisconnected, 0, c)
 	case errors.Is(cause, errDeadline):
 		r.abandon(ctx, ReasonDeadline, r.waitLeft(), c)
 	default:

@@ -136,6 +136,7 @@ var (
 	errShutdown  = errors.New("worker shuts down")
 	errDeadline  = errors.New("reply's deadline has passed")
 	errRequested = errors.New("a stop was asked for")
+	errLeft      = errors.New("the last follower has left")
 	errLost      = errors.New("the reply is no longer this worker's")
 )
 

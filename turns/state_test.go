@@ -77,6 +77,12 @@ func TestAdviceTellsWhatTryingAgainDoes(t *testing.T) {
 		if got, _ = turns.AdviceFor(r, 5); reason.Curable() {
 			require.Equal(t, turns.AdviceRegenerate, got, "%s with the budget spent", reason)
 		}
+		r.Calls, r.LaterTurn = 1, true
+		if got, _ = turns.AdviceFor(r, 5); reason.Curable() {
+			require.Equal(t, turns.AdviceRegenerate, got, "%s below a later turn", reason)
+		} else {
+			require.Equal(t, want, got, "%s, which is no matter of turns", reason)
+		}
 	}
 	require.Len(t, turns.Reasons, 12)
 	none, _ := turns.AdviceFor(turns.Reply{Status: turns.StatusComplete}, 5)

@@ -347,7 +347,8 @@ func (c Claim) row(created time.Time) Reply {
 		Conversation: c.Conversation, ID: c.Reply.ID, Turn: c.Turn, Status: StatusInFlight, Attempt: c.Reply.Attempt,
 		Generation: c.Reply.Generation, Epoch: 1, Owner: c.Reply.Owner, Endpoint: c.Reply.Route.Endpoint,
 		Provider: c.Reply.Route.Provider, Model: c.Reply.Route.Model, Calls: c.Reply.Calls, Waited: c.Reply.Waited,
-		RequestHash: c.Reply.RequestHash, WindowStart: c.Reply.WindowStart, CreateTime: created,
+		RequestHash: c.Reply.RequestHash, WindowStart: c.Reply.WindowStart, DisconnectGrace: c.Reply.DisconnectGrace,
+		CreateTime: created,
 	}
 }
 

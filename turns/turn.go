@@ -36,6 +36,12 @@ type Reply struct {
 	// Settled says that its last owner has said all it knew of it, and CancelRequested that a stop was asked for.
 	Settled         bool
 	CancelRequested bool
+	// LaterTurn says that a later turn of the conversation was started, so sending its turn again makes no attempt.
+	LaterTurn bool
+	// DisconnectGrace is how long its last follower may be gone before it is stopped; zero: it goes on. FollowedLeft is how
+	// long a follower on another worker has been announced for (negative or zero: none is).
+	DisconnectGrace time.Duration
+	FollowedLeft    time.Duration
 	// Content is the stored log; nil where a statement did not ask for it.
 	Content []Piece
 	// Length is the length of the stored log.

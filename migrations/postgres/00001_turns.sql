@@ -68,6 +68,8 @@ CREATE TABLE turns (
     provider_code        text        NOT NULL DEFAULT '',
     retry_after_us       bigint      NOT NULL DEFAULT 0,
     cancel_requested     boolean     NOT NULL DEFAULT false,
+    disconnect_grace_us  bigint      NOT NULL DEFAULT 0,
+    followed_until       timestamptz,
     replaced_by          uuid,
     submitted_at         timestamptz,
     settled_at           timestamptz,

@@ -68,6 +68,8 @@ CREATE TABLE turns (
     provider_code        TEXT    NOT NULL DEFAULT '',
     retry_after_us       INTEGER NOT NULL DEFAULT 0,
     cancel_requested     INTEGER NOT NULL DEFAULT 0,
+    disconnect_grace_us  INTEGER NOT NULL DEFAULT 0,
+    followed_until       INTEGER,
     replaced_by          BLOB,
     submitted_at         INTEGER,
     settled_at           INTEGER,

@@ -88,6 +88,8 @@ func (f *follower) stored(reply turns.Reply) (bool, error) {
 func (f *follower) read(log *Log) (again bool, err error) {
 	heartbeat := time.NewTimer(f.hub.cfg.Heartbeat)
 	defer heartbeat.Stop()
+	log.watch(1)
+	defer log.watch(-1)
 	stalls := log.stallCount()
 	for {
 		v, err := log.read(f.offset, eventBytes)

@@ -13,6 +13,7 @@ import (
 type Reader interface {
 	ReadReply(ctx context.Context, key turns.ConversationKey, id turns.ReplyID) (turns.Reply, error)
 	ReadLogs(ctx context.Context, positions []turns.LogPosition) ([]turns.LogView, error)
+	MarkFollowed(ctx context.Context, marks []turns.FollowMark) error
 }
 
 // Config makes a Hub. All fields must be set.

@@ -30,6 +30,7 @@ type shelf struct {
 	log   turns.Log
 	down  error
 	reads int
+	marks []turns.FollowMark
 	gap   bool // ReadLogs skips the first bytes of what is new
 }
 
@@ -65,6 +66,13 @@ func (s *shelf) ReadLogs(_ context.Context, positions []turns.LogPosition) ([]tu
 		views[i].Reply.Length = s.log.Len()
 	}
 	return views, nil
+}
+
+func (s *shelf) MarkFollowed(_ context.Context, marks []turns.FollowMark) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.marks = append(s.marks, marks...)
+	return nil
 }
 
 func (s *shelf) change(f func()) {
@@ -307,6 +315,53 @@ func TestAMirrorWhoseStoreStaysAwayLetsItsFollowersGo(t *testing.T) {
 		require.InDelta(t, 15, time.Since(begun).Seconds(), 1)
 		cancel()
 		loops.Wait()
+	})
+}
+
+func TestAMirrorAnnouncesItsFollowersThreeTimesAGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := newShelf()
+		s.reply.DisconnectGrace = 30 * time.Second
+		hub := newHub(s)
+		var wg, loops sync.WaitGroup
+		loops.Go(func() { _ = hub.Run(ctx) })
+		wg.Go(func() { listen(hub.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+		time.Sleep(61 * time.Second)
+		synctest.Wait()
+		s.change(func() {
+			require.Len(t, s.marks, 7)
+			require.Equal(t, 30*time.Second, s.marks[0].For)
+			s.reply = ended(s.reply, 0)
+		})
+		wg.Wait()
+		cancel()
+		loops.Wait()
+	})
+}
+
+func TestAnOwnersLogSaysWhoWatchesAndSinceWhen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		hub := newHub(s)
+		log := hub.Open(key, s.reply)
+		opened := time.Now()
+		time.Sleep(time.Second)
+		n, since := log.Watched()
+		require.Zero(t, n)
+		require.Equal(t, opened, since)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { listen(hub.Follow(ctx, key, s.reply.ID, 0), 0) })
+		synctest.Wait()
+		n, _ = log.Watched()
+		require.Equal(t, 1, n)
+		time.Sleep(time.Second)
+		cancel()
+		wg.Wait()
+		n, since = log.Watched()
+		require.Zero(t, n)
+		require.Equal(t, 2*time.Second, since.Sub(opened))
 	})
 }
 

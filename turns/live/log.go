@@ -2,6 +2,7 @@ package live
 
 import (
 	"sync"
+	"time"
 
 	"github.com/turnd/turnd/turns"
 )
@@ -14,11 +15,14 @@ type Log struct {
 	// owned says that this worker runs the reply, so that nothing can lie past the log's end.
 	owned bool
 
-	mu      sync.Mutex
-	reply   turns.Reply
-	log     turns.Log
-	state   logState
-	changed chan struct{}
+	mu sync.Mutex
+	// followers read here since the last of them came or left.
+	followers int
+	since     time.Time
+	reply     turns.Reply
+	log       turns.Log
+	state     logState
+	changed   chan struct{}
 	// stalls counts the calls of Stall, and stall is the last one's error.
 	stalls int
 	stall  error
@@ -34,7 +38,7 @@ const (
 
 func newLog(hub *Hub, key turns.ConversationKey, reply turns.Reply, owned bool) *Log {
 	reply.Content = nil
-	return &Log{key: key, id: reply.ID, hub: hub, owned: owned, reply: reply, changed: make(chan struct{})}
+	return &Log{since: time.Now(), key: key, id: reply.ID, hub: hub, owned: owned, reply: reply, changed: make(chan struct{})}
 }
 
 // wake lets everybody who waits look again. The caller holds mu.
@@ -70,6 +74,20 @@ func (l *Log) Len() uint32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.log.Len()
+}
+
+// Watched implements turns.LiveLog.
+func (l *Log) Watched() (followers int, since time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.followers, l.since
+}
+
+// watch counts a follower in, or out by -1.
+func (l *Log) watch(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.followers, l.since = l.followers+n, time.Now()
 }
 
 // HasContent implements turns.LiveLog.

@@ -16,6 +16,8 @@ type mirror struct {
 	followers int
 	// fed is when the store last answered for it.
 	fed time.Time
+	// marked is when the owner was last told that the reply is followed here.
+	marked time.Time
 }
 
 // join gives the mirror of a reply in flight, made from the row just read if there is none. The caller must leave it.
@@ -88,9 +90,26 @@ func (h *Hub) feedBatch(ctx context.Context, mirrors []*mirror) {
 		return
 	}
 	now := time.Now()
+	var marks []turns.FollowMark
 	for i, m := range mirrors {
 		m.fed = now
 		m.log.take(views[i])
+		if grace := views[i].Reply.DisconnectGrace; grace > 0 && now.Sub(m.marked) >= grace/3 {
+			m.marked = now
+			marks = append(marks, turns.FollowMark{Key: m.log.key, Reply: m.log.id, For: grace})
+		}
+	}
+	h.mark(ctx, marks)
+}
+
+// mark tells the owners of replies that end when their last follower leaves that they are followed here. A mark that is
+// lost is made up for by the next, of which there are three in a grace.
+func (h *Hub) mark(ctx context.Context, marks []turns.FollowMark) {
+	if len(marks) == 0 {
+		return
+	}
+	if err := h.cfg.Store.MarkFollowed(ctx, marks); err != nil {
+		h.cfg.Logger.Warn("followers not announced to the owner", "replies", len(marks), "err", err)
 	}
 }
 

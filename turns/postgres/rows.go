@@ -18,6 +18,7 @@ const (
 	t.cache_write_tokens, t.output_tokens, t.reasoning_tokens, t.token_source, t.wasted_tokens, t.cost_micros,
 	t.provider_calls, t.provider_code, t.retry_after_us, t.create_time, t.end_time,
 	t.disconnect_grace_us, (EXTRACT(EPOCH FROM t.followed_until - clock_timestamp()) * 1000000)::bigint AS followed_left_us,
+	COALESCE(c.last_turn_id <> t.responds_to, false) AS later_turn,
 	COALESCE(t.cancel_requested, false) AS cancel_requested, t.settled_at IS NOT NULL AS settled,
 	COALESCE(t.status = 'in_flight' AND COALESCE(w.dead, true), false) AS owner_dead,
 	(EXTRACT(EPOCH FROM w.lease_until - clock_timestamp()) * 1000000)::bigint AS lease_left_us,
@@ -79,6 +80,7 @@ type turnRow struct {
 	EndTime             zeronull.Timestamptz
 	DisconnectGraceUs   zeronull.Int8
 	FollowedLeftUs      zeronull.Int8
+	LaterTurn           bool
 	CancelRequested     bool
 	Settled             bool
 	OwnerDead           bool
@@ -134,6 +136,7 @@ func (r *turnRow) reply() (*turns.Reply, error) {
 		Options:         options,
 		Settled:         r.Settled,
 		CancelRequested: r.CancelRequested,
+		LaterTurn:       r.LaterTurn,
 		DisconnectGrace: microseconds(int64(r.DisconnectGraceUs)),
 		FollowedLeft:    microseconds(int64(r.FollowedLeftUs)),
 		Content:         content,

@@ -19,7 +19,8 @@ const rowColumns = `r.id, r.role, r.parent_id, r.seq, r.options, r.generation, r
 	r.attempt, r.epoch, r.owner, r.endpoint, r.provider, r.model, r.request_hash, r.window_start, r.calls, r.waited_us,
 	r.log_len, r.stop_reason, r.input_tokens, r.cache_read_tokens, r.cache_write_tokens, r.output_tokens,
 	r.reasoning_tokens, r.token_source, r.wasted_tokens, r.cost_micros, r.provider_calls, r.provider_code,
-	r.retry_after_us, r.settled_at IS NOT NULL, r.cancel_requested, r.disconnect_grace_us, r.followed_until, r.create_time, r.end_time, c.conversation_id,
+	r.retry_after_us, r.settled_at IS NOT NULL, r.cancel_requested,
+	COALESCE(c.last_turn_id <> r.responds_to, 0), r.disconnect_grace_us, r.followed_until, r.create_time, r.end_time, c.conversation_id,
 	w.lease_until, w.dead, `
 
 // rowTables joins a row with its conversation and with the worker that owns it.
@@ -53,7 +54,7 @@ func scanRow(scan func(...any) error, now int64, more ...any) (row, error) {
 	dest := []any{&r.id.UUID, &role, &r.parent.UUID, &r.seq, &r.options, &a.Generation, &a.Turn.UUID, &a.Status, &a.Reason,
 		&a.Attempt, &a.Epoch, &a.Owner.UUID, &a.Endpoint, &a.Provider, &a.Model, &a.RequestHash, &a.WindowStart.UUID, &a.Calls,
 		&r.waitedUS, &a.Length, &a.StopReason, &u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning, &u.Source,
-		&u.Wasted, &u.CostMicros, &u.Calls, &a.ProviderCode, &r.retryUS, &a.Settled, &a.CancelRequested, &r.graceUS, &r.followedUntil, &r.createTime,
+		&u.Wasted, &u.CostMicros, &u.Calls, &a.ProviderCode, &r.retryUS, &a.Settled, &a.CancelRequested, &a.LaterTurn, &r.graceUS, &r.followedUntil, &r.createTime,
 		&r.endTime, &a.Conversation.UUID, &r.leaseUntil, &r.dead, &r.content}
 	err := scan(append(dest, more...)...)
 	if err != nil {

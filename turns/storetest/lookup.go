@@ -22,6 +22,7 @@ func lookups() []promise {
 		{"a parent is found only in its own conversation", aParentIsFoundAtHome},
 		{"a cursor is found only among the replies of its turn", aCursorIsFoundInItsTurn},
 		{"the last turn is the one with the highest seq", theLastTurnIsTheHighest},
+		{"every read of a reply tells whether a later turn was started", everyReadTellsOfALaterTurn},
 		{"a deleted conversation is told so", aDeletedConversationIsTold},
 		{"defaults are those of the conversation", defaultsAreTold},
 		{"a lookup never carries a reply's content", aLookupHasNoContent},
@@ -133,8 +134,43 @@ func theLastTurnIsTheHighest(t *testing.T, w *world) {
 	w.finish(abandoning(claim, 0, turns.ReasonShutdown))
 	second := w.win(w.next(c))
 	w.finish(abandoning(second, 0, turns.ReasonShutdown))
-	w.win(w.again(c, claim.Turn))
-	require.Equal(t, second.Turn, w.lookup(c, claim.Turn).LastTurn)
+	retried := w.win(w.again(c, claim.Turn))
+	require.Equal(t, second.Turn, w.lookup(c, claim.Turn).LastTurn, "a retry of an earlier turn")
+	w.finish(completing(retried, 0, whole("a")))
+	w.win(w.regenerate(c, claim.Turn))
+	require.Equal(t, second.Turn, w.lookup(c, claim.Turn).LastTurn, "a regenerate of an earlier turn")
+}
+
+func everyReadTellsOfALaterTurn(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	w.finish(abandoning(claim, 0, turns.ReasonShutdown))
+	for place, r := range w.readEverywhere(c, claim.Turn, claim.Reply.ID) {
+		require.False(t, r.LaterTurn, "%s: the last turn's", place)
+	}
+	last := w.win(w.next(c))
+	for place, r := range w.readEverywhere(c, claim.Turn, claim.Reply.ID) {
+		require.True(t, r.LaterTurn, place)
+	}
+	for place, r := range w.readEverywhere(c, last.Turn, last.Reply.ID) {
+		require.False(t, r.LaterTurn, "%s: the last turn's", place)
+	}
+}
+
+// readEverywhere reads a turn's newest reply by every method that gives replies.
+func (w *world) readEverywhere(c conversation, turn turns.TurnID, id turns.ReplyID) map[string]turns.Reply {
+	w.t.Helper()
+	st, err := w.Store.Lookup(w.ctx, turns.LookupQuery{Key: c.key, Turn: turn, Cursor: id})
+	require.NoError(w.t, err)
+	replies, err := w.Store.RepliesTo(w.ctx, c.key, turn, 10)
+	require.NoError(w.t, err)
+	shown, err := w.Store.Entries(w.ctx, c.key, []turns.TurnID{turn})
+	require.NoError(w.t, err)
+	path, err := w.Store.ReadPath(w.ctx, c.key, id.Row(), turns.PathLimit{Rows: 1, Bytes: 1})
+	require.NoError(w.t, err)
+	return map[string]turns.Reply{
+		"Lookup, newest": *st.Newest, "Lookup, cursor": *st.Cursor, "ReadReply": w.read(c, id), "RepliesTo": replies[len(replies)-1],
+		"Entries": *shown[turn].Reply, "ReadLogs": w.viewFrom(c, id, 0).Reply, "ReadPath": *path[0].Reply,
+	}
 }
 
 func aDeletedConversationIsTold(t *testing.T, w *world) {
