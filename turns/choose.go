@@ -22,7 +22,7 @@ func (s *Service) Select(ctx context.Context, caller Caller, conversation Conver
 			return Reply{}, deletedConversation()
 		case st.Cursor == nil:
 			return Reply{}, NotFound("reply", "reply_id")
-		case st.Cursor.Status == StatusComplete && st.Leaf == id.Row():
+		case st.Cursor.Status == StatusComplete:
 			return *st.Cursor, nil
 		}
 		selection, err := selectionOf(key, st)

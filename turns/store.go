@@ -211,7 +211,8 @@ type Replies interface {
 	End(ctx context.Context, endings []Ending) ([]EndResult, error)
 	// MarkFollowed says that replies in flight are followed on this worker: their FollowedLeft is at least For from now on.
 	MarkFollowed(ctx context.Context, marks []FollowMark) error
-	// StaleReplies reads, without locks, replies in flight whose owner is dead or unknown or whose own deadline has passed.
+	// StaleReplies reads, without locks and without content, replies in flight whose owner is dead or unknown or whose own
+	// deadline has passed. A row that holds nonsense does not keep the others from being found.
 	StaleReplies(ctx context.Context, q StaleQuery) ([]StaleReply, error)
 	// Sweep ends a stale reply from outside. It is won only if the reply is still in flight under the epoch and owner
 	// that were read, its log still as long, and its owner still dead or its deadline passed; with VerbCancel a stop that
@@ -348,7 +349,7 @@ type StaleQuery struct {
 // StaleReply is a candidate for a sweep.
 type StaleReply struct {
 	Key ConversationKey
-	// Reply has the stored log as Content.
+	// Reply has no content and no options. Its usage is the sum over its ledger rows that are closed, each a call.
 	Reply Reply
 	// OwnerDead and DeadlinePassed say why it is stale; CancelRequested that a stop was asked for.
 	OwnerDead       bool
@@ -409,7 +410,8 @@ type Reader interface {
 	// CodeNotFound.
 	ReadReply(ctx context.Context, key ConversationKey, id ReplyID) (Reply, error)
 	// ReadLogs reads, in one statement, rows and the stored logs from an offset on, which must be 0 or the end of an
-	// earlier read. A reply that is gone has a zero Reply.ID in its view.
+	// earlier read. A reply that is gone has a zero Reply.ID in its view, and so has one whose log can't be read, or has no
+	// such offset: it is resolved by itself, and keeps no other from being read.
 	ReadLogs(ctx context.Context, positions []LogPosition) ([]LogView, error)
 	// FindTurn reads the user turn that an id names: its own, or that of a reply to it. Missing is CodeNotFound.
 	FindTurn(ctx context.Context, key ConversationKey, id RowID) (UserTurn, error)

@@ -96,13 +96,28 @@ func (s *Service) sweep(ctx context.Context, q StaleQuery) error {
 	return errors.Join(problems...)
 }
 
+// stillRuns reads a stale reply with its log, and reports whether it is still what was found.
+func (s *Service) stillRuns(ctx context.Context, stale StaleReply) (r Reply, ok bool, err error) {
+	r, err = s.store.ReadReply(ctx, stale.Key, stale.Reply.ID)
+	if errors.Is(err, ErrNotFound) {
+		return Reply{}, false, nil
+	}
+	was := stale.Reply
+	return r, err == nil && r.Status == StatusInFlight && r.Epoch == was.Epoch && r.Owner == was.Owner, err
+}
+
 // sweepOne ends one stale reply: what its worker had checkpointed is its partial content, and the calls it had open are
-// booked by estimate, since the provider went on and bills them.
+// booked by estimate, since the provider went on and bills them. Its log is read only now, so that many stale replies
+// are not in memory at once and one that can't be read keeps no other from being swept.
 func (s *Service) sweepOne(ctx context.Context, stale StaleReply) error {
-	r := stale.Reply
+	r, ok, err := s.stillRuns(ctx, stale)
+	if err != nil || !ok {
+		return err
+	}
 	sw := Sweeping{
 		Fence: Fence{Key: stale.Key, Reply: r.ID, Epoch: r.Epoch, Owner: r.Owner},
-		Verb:  VerbSweep, Status: StatusAbandoned, Reason: ReasonLeaseExpired, Content: r.Content, Length: r.Length, Usage: r.Usage,
+		Verb:  VerbSweep, Status: StatusAbandoned, Reason: ReasonLeaseExpired, Content: r.Content, Length: r.Length,
+		Usage: stale.Reply.Usage,
 	}
 	switch {
 	case stale.CancelRequested:

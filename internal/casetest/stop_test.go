@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/turnd/turnd/llm/scripted"
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
@@ -350,5 +351,57 @@ func TestC54AnAttemptIsStartedOnceForItsFollowers(t *testing.T) {
 		require.Len(t, got.text, 16*16)
 		w.paid(3, 3)
 		w.stands(map[string]int{qReplies: 1})
+	})
+}
+
+func TestC45AReplyWhoseFollowersStayAwayIsStoppedAndNotBefore(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		one, two := w.serve(), w.serve()
+		w.script(stoppable("mid", 64, 20))
+		in := ask(newID(), newID(), "hi")
+		in.OnDisconnect = turnsv1.OnDisconnect_ON_DISCONNECT_CANCEL
+		in.DisconnectGrace = durationpb.New(600 * time.Millisecond)
+		here := one.turn(in, nil)
+		here.at(1 + 19*16)
+		elsewhere := two.follow(in.GetConversationId(), here.at(1).reply, 0)
+		elsewhere.at(1 + 19*16)
+		here.cancel() // the owner's last follower is gone, and another replica has one
+		here.end()
+		w.eventually(func() bool {
+			return w.number(`SELECT count(*) FROM turns WHERE status = 'in_flight' AND followed_until IS NOT NULL`) == 1
+		})
+		back := one.turn(in, nil) // within the grace: no interruption
+		back.at(1 + 19*16)
+		elsewhere.cancel()
+		elsewhere.end()
+		w.stands(map[string]int{qInFlight: 1})
+		back.cancel()
+		back.end()
+		w.eventually(func() bool { return w.number(qInFlight) == 0 })
+		got := one.read(in.GetConversationId(), in.GetTurnId()).GetReplies()[0]
+		require.Equal(t, turnsv1.AbandonReason_ABANDON_REASON_DISCONNECTED, got.GetAbandonReason())
+		require.Equal(t, uint32(1+20*16), got.GetLength())
+		require.NoError(t, w.provider.WaitFinished(w.ctx, 1))
+		require.NotNil(t, w.provider.Calls()[0].ClientGoneAt)
+		w.stands(map[string]int{qOpen: 0, `SELECT count(*) FROM provider_calls WHERE output_tokens > 0`: 1})
+	})
+}
+
+func TestC19AHungProviderIsEndedByItsLimitsAndTheNextTurnIsToldWhatBlocks(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.limits.Idle = 700 * time.Millisecond
+		s := w.serve()
+		w.script(failing(1, scripted.Step{At: scripted.AtAfterHeaders, Do: scripted.DoSilence}), plain(4))
+		in := ask(newID(), newID(), "hi")
+		hung := s.turn(in, nil)
+		hung.until(func(s state) bool { return s.reply != "" })
+		next := ask(in.GetConversationId(), newID(), "anyone there?")
+		_, err := s.submit(next)
+		meta := w.fails(err, codes.FailedPrecondition, "CONVERSATION_BUSY", "SAME_ID_AFTER_WAIT")
+		require.Equal(t, in.GetTurnId(), meta["turn_id"])
+		require.NotEmpty(t, meta["age_ms"])
+		require.NotEmpty(t, meta["lease_expires_in_ms"])
+		hung.abandons(ambiguous)
+		s.turn(next, nil).completes()
 	})
 }

@@ -72,8 +72,8 @@ func (s *Store) ReadLogs(ctx context.Context, positions []turns.LogPosition) ([]
 	}
 	views := make([]turns.LogView, len(positions))
 	for i := range rows {
-		if views[rows[i].N], err = rows[i].view(); err != nil {
-			return nil, fmt.Errorf("read logs: %w", err)
+		if view, err := rows[i].view(); err == nil {
+			views[rows[i].N] = view
 		}
 	}
 	return views, nil
@@ -82,6 +82,9 @@ func (s *Store) ReadLogs(ctx context.Context, positions []turns.LogPosition) ([]
 // view splits the log from the row. Chunks were read from the offset on; the whole content of a reply that has ended is
 // cut here.
 func (r *logRow) view() (turns.LogView, error) {
+	if r.FromOffset > int64(r.LogLen) {
+		return turns.LogView{}, turns.ErrBadOffset
+	}
 	reply, err := r.reply()
 	if err != nil {
 		return turns.LogView{}, err

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"database/sql"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -65,8 +66,22 @@ func scanRow(scan func(...any) error, now int64, more ...any) (row, error) {
 	if !r.user {
 		a.Options, err = turns.DecodeOptions(r.options)
 	}
-	return r, err
+	return r, asUnreadable(err)
 }
+
+// unreadable marks an error that is one row's own: what it holds makes no sense, where the engine did its work.
+type unreadable struct{ error }
+
+func (e unreadable) Unwrap() error { return e.error }
+
+func asUnreadable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return unreadable{err}
+}
+
+func isUnreadable(err error) bool { return errors.As(err, new(unreadable)) }
 
 // derive fills the fields of the reply that are not columns.
 func (r *row) derive(now int64) {
@@ -111,7 +126,7 @@ func (t *tx) fill(key turns.ConversationKey, r *row) (err error) {
 		return err
 	}
 	r.reply.Content, err = turns.DecodePieces(r.content)
-	return err
+	return asUnreadable(err)
 }
 
 const readChunks = `SELECT pieces FROM reply_chunks
@@ -126,7 +141,7 @@ func (t *tx) chunks(key turns.ConversationKey, id turns.ReplyID, from uint32) (p
 		}
 		chunk, err := turns.DecodePieces(data)
 		pieces = append(pieces, chunk...)
-		return err
+		return asUnreadable(err)
 	}, readChunks, arg("key", key[:]), blob("reply", id.UUID), arg("from", from))
 	return pieces, err
 }
