@@ -130,6 +130,18 @@ func (s *Store) Revive(ctx context.Context, r turns.Revival) (won bool, err erro
 		if err := t.insertChunk(&turns.Checkpoint{Fence: f, To: r.Length, Pieces: r.Pieces}); err != nil {
 			return false, err
 		}
-		return true, t.moveVersion(f.Key)
+		return true, t.leafBack(f)
 	})
+}
+
+const leafBack = `UPDATE conversations SET version = version + 1, leaf_id = CASE WHEN EXISTS (
+		SELECT 1 FROM turns l JOIN turns r ON r.conversation_key = l.conversation_key AND r.responds_to = l.responds_to
+			WHERE l.conversation_key = @key AND l.id = leaf_id AND r.id = @reply) THEN @reply ELSE leaf_id END
+	WHERE conversation_key = @key`
+
+// leafBack moves the conversation's leaf to a reply that came back from another reply of the same turn, whose attempt came
+// to nothing. A leaf below another turn was put there since, and stays.
+func (t *tx) leafBack(f turns.Fence) error {
+	_, err := t.exec(leafBack, arg("key", f.Key[:]), blob("reply", f.Reply.UUID))
+	return err
 }

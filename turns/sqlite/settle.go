@@ -14,9 +14,9 @@ const salvageReply = `UPDATE turns SET status = 'complete', reason = '', content
 		end_time = @now, settled_at = @now
 	WHERE conversation_key = @key AND id = @reply`
 
-// Salvage implements turns.Returns.
+// Salvage implements turns.Returns. An ending that is not complete is CodeWrongState.
 func (s *Store) Salvage(ctx context.Context, e turns.Ending) (won bool, err error) {
-	if e.Status != turns.StatusComplete {
+	if e.Status != turns.StatusComplete || e.Reason != "" {
 		return false, wrongState(turns.VerbSalvage, e.Status, e.Reason)
 	}
 	return s.winTx(ctx, "salvage", func(t *tx) (bool, error) {
@@ -27,7 +27,7 @@ func (s *Store) Salvage(ctx context.Context, e turns.Ending) (won bool, err erro
 		if err := t.settle(salvageReply, &e, arg("stop_reason", string(e.StopReason))); err != nil {
 			return false, err
 		}
-		return true, t.moveVersion(e.Fence.Key)
+		return true, t.leafBack(e.Fence)
 	})
 }
 

@@ -107,8 +107,17 @@ func (m *model) revive(v turns.Revival) bool {
 	}
 	r.finish(turns.StatusInFlight, "", v.Pieces)
 	r.epoch, r.owner, r.late, r.open = r.epoch+1, v.Owner, false, map[turns.CallID]bool{v.Call: true}
-	m.conversations[v.Fence.Key].version++
+	m.leafBack(r)
 	return true
+}
+
+// leafBack moves a conversation and, unless it is below another turn, its leaf to a reply that came back.
+func (m *model) leafBack(r *modelReply) {
+	conv := m.conversations[r.claim.Key]
+	conv.version++
+	if leaf := m.reply(r.claim.Key, turns.ReplyID(conv.leaf)); leaf.claim.Turn == r.claim.Turn {
+		conv.leaf = r.claim.Reply.ID.Row()
+	}
 }
 
 // running says whether a conversation has a reply in flight.
@@ -125,7 +134,7 @@ func (m *model) salvage(e turns.Ending) bool {
 	}
 	r.finish(turns.StatusComplete, "", e.Content)
 	r.settled = true
-	m.conversations[e.Fence.Key].version++
+	m.leafBack(r)
 	return true
 }
 

@@ -59,8 +59,8 @@ func onlyOwnedRepliesInFlight(t *testing.T, w *world) {
 }
 
 func ownedRepliesHaveAnAge(t *testing.T, w *world) {
-	_, claim := w.fresh()
 	_, young := w.fresh()
+	_, claim := w.fresh()
 	w.backdate(claim.Reply.ID)
 	require.Equal(t, []turns.Fence{fenceOf(claim)}, w.owned(w.worker, time.Minute, 10))
 	require.Equal(t, []turns.Fence{fenceOf(claim), fenceOf(young)}, w.owned(w.worker, 0, 10))

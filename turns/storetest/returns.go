@@ -61,6 +61,8 @@ func returns() []promise {
 				require.False(t, w.salvage(salvaging(claim)))
 			})
 		}},
+		{"a reply that comes back after another attempt of its turn failed is the leaf again", theLeafComesBack},
+		{"a leaf that was put below another turn stays there", aLeafElsewhereStays},
 		{"what comes back must extend what is stored", aReturnExtends},
 	}
 }
@@ -174,6 +176,35 @@ func aReturnExtends(t *testing.T, w *world) {
 			require.False(t, w.settle(settle), "settle %v", pieces)
 		})
 	}
+}
+
+// eachReturn runs an act for a revival and for a salvage of the reply that it prepares.
+func (w *world) eachReturn(act func(comeBack func(turns.Claim))) {
+	act(func(c turns.Claim) { require.True(w.t, w.revive(reviving(c, w.worker)), "revive") })
+	act(func(c turns.Claim) { require.True(w.t, w.salvage(salvaging(c)), "salvage") })
+}
+
+func theLeafComesBack(t *testing.T, w *world) {
+	w.eachReturn(func(comeBack func(turns.Claim)) {
+		c, lost := w.lost()
+		failed := w.win(w.again(c, lost.Turn))
+		w.finish(abandoning(failed, 0, turns.ReasonProviderError))
+		require.Equal(t, failed.Reply.ID.Row(), w.lookup(c, lost.Turn).Leaf)
+		comeBack(lost)
+		require.Equal(t, lost.Reply.ID.Row(), w.lookup(c, lost.Turn).Leaf)
+	})
+}
+
+func aLeafElsewhereStays(t *testing.T, w *world) {
+	w.eachReturn(func(comeBack func(turns.Claim)) {
+		c, first := w.answered()
+		second := w.win(w.next(c))
+		w.sweepAway(second)
+		elsewhere := w.win(w.regenerate(c, first.Turn))
+		w.finish(completing(elsewhere, 0, whole("a")))
+		comeBack(second)
+		require.Equal(t, elsewhere.Reply.ID.Row(), w.lookup(c, second.Turn).Leaf)
+	})
 }
 
 func revivals() []promise {

@@ -14,6 +14,7 @@ func salvages() []promise {
 		{"a salvaged reply is complete with all that its owner has of it", aSalvagedReplyIsComplete},
 		{"a salvage corrects the call that the sweep had guessed", aSalvageCorrectsItsCall},
 		{"a salvage moves the conversation's version and not its leaf", aSalvageMovesTheVersion},
+		{"an ending that is not complete is a typed error, and salvages nothing", aSalvageCompletes},
 		{"the same salvage again is not won", theSameSalvageIsNotWon},
 		{"of a salvage and a further attempt at once, one is won", aSalvageOrAnAttempt},
 	}
@@ -79,6 +80,16 @@ func aSalvageMovesTheVersion(t *testing.T, w *world) {
 	require.Equal(t, before.ExpectVersion+1, st.Version)
 	require.Equal(t, claim.Reply.ID.Row(), st.Leaf)
 	w.win(w.next(c))
+}
+
+func aSalvageCompletes(t *testing.T, w *world) {
+	_, claim := w.lost()
+	e := salvaging(claim)
+	e.Status, e.Reason = turns.StatusAbandoned, turns.ReasonShutdown
+	w.unchanged(func() {
+		_, err := w.Store.Salvage(w.ctx, e)
+		require.ErrorIs(t, err, &turns.Error{Code: turns.CodeWrongState})
+	})
 }
 
 func theSameSalvageIsNotWon(t *testing.T, w *world) {
