@@ -18,4 +18,5 @@ var Statements = map[string]string{
 	"moveVersion": moveVersion, "moveLeaf": moveLeaf, "selectReply": selectReply, "moveSlot": moveSlot,
 	"ownedReplies": ownedReplies, "readUnsettled": readUnsettled, "mayReturn": mayReturn, "reviveReply": reviveReply,
 	"reopenCall": reopenCall, "salvageReply": salvageReply, "settleReply": settleReply, "correctCall": correctCall,
+	"leafBack": leafBack, "markFollowed": markFollowed,
 }
