@@ -11,7 +11,7 @@ var Statements = map[string]string{
 	"lookupTurn": lookupTurn, "lookupReplies": lookupReplies, "readPath": readPath, "permitCall": permitCall,
 	"closeCall": closeCall, "growLog": growLog, "askReply": askReply, "insertChunk": insertChunk, "endReply": endReply,
 	"deleteChunks": deleteChunks, "closeOpenCalls": closeOpenCalls, "staleEverywhere": staleEverywhere,
-	"staleInConversation": staleInConversation, "readOpenCalls": readOpenCalls, "sweepReply": sweepReply,
+	"staleInConversation": staleInConversation, "readLedger": readLedger, "sweepReply": sweepReply,
 	"readReply": readReply, "findTurn": findTurn, "repliesTo": repliesTo, "readSiblings": readSiblings, "readShown": readShown,
 	"createConversation": createConversation, "readConversation": readConversation, "listConversations": listConversations,
 	"updateConversation": updateConversation, "readChunks": readChunks, "supersedeReply": supersedeReply, "stopTurn": stopTurn, "stopReply": stopReply,

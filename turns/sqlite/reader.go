@@ -43,8 +43,12 @@ func (s *Store) ReadLogs(ctx context.Context, positions []turns.LogPosition) ([]
 	views := make([]turns.LogView, len(positions))
 	err := s.readTx(ctx, "read logs", func(t *tx) error {
 		for i, p := range positions {
-			if err := t.view(p, &views[i]); err != nil {
+			view, err := t.view(p)
+			if err != nil && !isUnreadable(err) {
 				return err
+			}
+			if err == nil {
+				views[i] = view
 			}
 		}
 		return nil
@@ -55,26 +59,35 @@ func (s *Store) ReadLogs(ctx context.Context, positions []turns.LogPosition) ([]
 	return views, nil
 }
 
-func (t *tx) view(p turns.LogPosition, view *turns.LogView) error {
+func (t *tx) view(p turns.LogPosition) (view turns.LogView, err error) {
 	r, found, err := t.reply(p.Key, p.Reply)
 	if err != nil || !found {
-		return err
+		return view, err
 	}
 	view.Reply = r.reply
-	if r.reply.Status == turns.StatusInFlight {
+	switch {
+	case p.From > r.reply.Length:
+		err = asUnreadable(turns.ErrBadOffset)
+	case r.reply.Status == turns.StatusInFlight:
 		view.Pieces, err = t.chunks(p.Key, p.Reply, p.From)
-		return err
+	default:
+		view.Pieces, err = cut(r.content, p.From)
 	}
-	content, err := turns.DecodePieces(r.content)
+	return view, err
+}
+
+// cut is stored content from an offset on.
+func cut(content []byte, from uint32) ([]turns.Piece, error) {
+	pieces, err := turns.DecodePieces(content)
 	if err != nil {
-		return err
+		return nil, asUnreadable(err)
 	}
-	log, err := turns.LogOf(content)
+	log, err := turns.LogOf(pieces)
 	if err != nil {
-		return err
+		return nil, asUnreadable(err)
 	}
-	view.Pieces, _, err = log.From(p.From, 0)
-	return err
+	pieces, _, err = log.From(from, 0)
+	return pieces, asUnreadable(err)
 }
 
 const findTurn = `SELECT ` + rowColumns + `r.content` + rowTables + `

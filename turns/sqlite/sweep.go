@@ -48,28 +48,39 @@ func (t *tx) stale(text string, args []any) (stale []turns.StaleReply, err error
 		var one turns.StaleReply
 		var key []byte
 		r, err := scanRow(scan, t.now, &key, &one.DeadlinePassed)
+		if err != nil && !isUnreadable(err) {
+			return err
+		}
 		copy(one.Key[:], key)
+		r.reply.Options, r.reply.Usage = turns.Options{}, turns.Usage{} // a sweep needs none, and must find a row of unreadable ones
 		one.Reply, one.OwnerDead, one.CancelRequested = r.reply, r.reply.OwnerDead, r.reply.CancelRequested
 		stale = append(stale, one)
-		return err
+		return nil
 	}, text, args...)
 	return stale, err
 }
 
-const readOpenCalls = `SELECT call_id, request_bytes, provider, model, first FROM provider_calls
-	WHERE conversation_key = @key AND reply_id = @reply AND end_time IS NULL ORDER BY number`
+const readLedger = `SELECT call_id, request_bytes, provider, model, first, end_time IS NOT NULL, input_tokens, cache_read_tokens,
+		cache_write_tokens, output_tokens, reasoning_tokens, token_source, wasted_tokens, cost_micros
+	FROM provider_calls WHERE conversation_key = @key AND reply_id = @reply ORDER BY number`
 
-// fillStale adds a stale reply's log and open calls.
-func (t *tx) fillStale(s *turns.StaleReply) (err error) {
-	if s.Reply.Content, err = t.chunks(s.Key, s.Reply.ID, 0); err != nil {
-		return err
-	}
+// fillStale adds a stale reply's calls: what the closed ones used, and the open ones.
+func (t *tx) fillStale(s *turns.StaleReply) error {
 	return t.query(func(scan func(...any) error) error {
 		var call turns.OpenCall
-		err := scan(&call.ID.UUID, &call.RequestBytes, &call.Provider, &call.Model, &call.First)
-		s.OpenCalls = append(s.OpenCalls, call)
-		return err
-	}, readOpenCalls, arg("key", s.Key[:]), blob("reply", s.Reply.ID.UUID))
+		var closed bool
+		u := turns.Usage{Calls: 1}
+		if err := scan(&call.ID.UUID, &call.RequestBytes, &call.Provider, &call.Model, &call.First, &closed, &u.Input, &u.CacheRead,
+			&u.CacheWrite, &u.Output, &u.Reasoning, &u.Source, &u.Wasted, &u.CostMicros); err != nil {
+			return err
+		}
+		if closed {
+			s.Reply.Usage = s.Reply.Usage.Add(u)
+		} else {
+			s.OpenCalls = append(s.OpenCalls, call)
+		}
+		return nil
+	}, readLedger, arg("key", s.Key[:]), blob("reply", s.Reply.ID.UUID))
 }
 
 const sweepReply = `UPDATE turns SET status = @status, reason = @reason, content = @content, input_tokens = @input,

@@ -189,9 +189,13 @@ func (m *member) sweepSome() {
 }
 
 func (c *crowd) sweepOne(s turns.StaleReply) {
+	r, err := c.Store.ReadReply(c.ctx, s.Key, s.Reply.ID)
+	if c.fail(err) {
+		return
+	}
 	sw := turns.Sweeping{
 		Fence: turns.Fence{Key: s.Key, Reply: s.Reply.ID, Epoch: s.Reply.Epoch, Owner: s.Reply.Owner}, Verb: turns.VerbSweep,
-		Status: turns.StatusAbandoned, Reason: turns.ReasonLeaseExpired, Content: s.Reply.Content, Length: s.Reply.Length,
+		Status: turns.StatusAbandoned, Reason: turns.ReasonLeaseExpired, Content: r.Content, Length: r.Length,
 	}
 	for _, call := range s.OpenCalls {
 		sw.Calls = append(sw.Calls, *closing(s.Key, call.ID, turns.ClassAmbiguous))

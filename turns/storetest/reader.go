@@ -18,6 +18,8 @@ func readers() []promise {
 		{"a running reply reads from its chunks, an ended one from its row", contentComesFromWhereItIs},
 		{"logs of many replies are read at once, each from its offset", logsAreReadAtOnce},
 		{"a reply that is gone has a zero id in its view", aGoneReplyHasAZeroView},
+		{"a log that can't be read has a zero id in its view, beside the others", anUnreadableLogHasAZeroView},
+		{"a view from past the end of what is stored has a zero id", aViewPastTheEndIsZero},
 		{"a view's row has no content and says how the reply stands", aViewSaysHowItStands},
 		{"a user turn is found by its own id and by a reply's", aTurnIsFoundByBothIDs},
 		{"a turn of a missing row is not found", aMissingTurnIsNotFound},
@@ -79,6 +81,33 @@ func aGoneReplyHasAZeroView(t *testing.T, w *world) {
 	c, claim := w.fresh()
 	w.exec("DELETE FROM turns WHERE id = %s", claim.Reply.ID.UUID)
 	equal(t, turns.LogView{}, w.viewFrom(c, claim.Reply.ID, 0), cmpopts.EquateEmpty())
+}
+
+func anUnreadableLogHasAZeroView(t *testing.T, w *world) {
+	c1, running := w.fresh()
+	c2, ended := w.fresh()
+	c3, good := w.fresh()
+	w.append(fenceOf(running), 0, opening("ab"))
+	w.finish(completing(ended, 0, whole("ab")))
+	w.exec("UPDATE reply_chunks SET pieces = 'nonsense'")
+	w.exec("UPDATE turns SET content = 'nonsense' WHERE id = %s", ended.Reply.ID.UUID)
+	w.append(fenceOf(good), 0, opening("cd"))
+	views, err := w.Store.ReadLogs(w.ctx, []turns.LogPosition{
+		{Key: c1.key, Reply: running.Reply.ID}, {Key: c2.key, Reply: ended.Reply.ID}, {Key: c3.key, Reply: good.Reply.ID}})
+	require.NoError(t, err)
+	equal(t, []turns.LogView{{}, {}}, views[:2], cmpopts.EquateEmpty())
+	require.Equal(t, good.Reply.ID, views[2].Reply.ID)
+	require.Equal(t, []turns.Piece{opening("cd")}, views[2].Pieces)
+}
+
+func aViewPastTheEndIsZero(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	length := w.append(fenceOf(claim), 0, opening("ab"))
+	require.Equal(t, claim.Reply.ID, w.viewFrom(c, claim.Reply.ID, length).Reply.ID)
+	equal(t, turns.LogView{}, w.viewFrom(c, claim.Reply.ID, length+1), cmpopts.EquateEmpty())
+	w.finish(completing(claim, length, whole("ab")))
+	require.Equal(t, claim.Reply.ID, w.viewFrom(c, claim.Reply.ID, length+1).Reply.ID)
+	equal(t, turns.LogView{}, w.viewFrom(c, claim.Reply.ID, length+2), cmpopts.EquateEmpty())
 }
 
 func aViewSaysHowItStands(t *testing.T, w *world) {

@@ -12,7 +12,10 @@ func sweeps() []promise {
 	return []promise{
 		{"a reply of a living worker is not stale", aLivingReplyIsNotStale},
 		{"a lease that ran out makes no reply stale before the burial", expiredIsNotStale},
-		{"a reply of a dead worker is stale, with its log and open calls", aDeadWorkersReplyIsStale},
+		{"a reply of a dead worker is stale, without its log, with its open calls", aDeadWorkersReplyIsStale},
+		{"a row that holds nonsense keeps no other from being found stale", nonsenseIsFoundStale},
+		{"a stale reply's usage is that of its closed calls", aStaleRepliesUsageIsOfClosedCalls},
+		{"a swept reply's usage is the sum over its ledger rows", aSweptReplysUsageIsItsLedgers},
 		{"a reply of an unknown worker is stale", anUnknownWorkersReplyIsStale},
 		{"a reply past its own deadline is stale whatever its owner", aLateReplyIsStale},
 		{"stale replies are bounded, by limit and by conversation", staleRepliesAreBounded},
@@ -89,13 +92,76 @@ func aDeadWorkersReplyIsStale(t *testing.T, w *world) {
 	require.Equal(t, w.worker, stale[0].Reply.Owner)
 	require.EqualValues(t, 1, stale[0].Reply.Epoch)
 	require.EqualValues(t, 5, stale[0].Reply.Length)
-	sameLog(t, []turns.Piece{opening("abcd")}, stale[0].Reply.Content)
+	require.Nil(t, stale[0].Reply.Content)
 	require.True(t, stale[0].OwnerDead)
 	require.False(t, stale[0].DeadlinePassed)
 	require.False(t, stale[0].CancelRequested)
 	equal(t, []turns.OpenCall{{ID: p.Call.ID, RequestBytes: 100, Provider: "anthropic", Model: "demo"}}, stale[0].OpenCalls)
 	w.askToStop(claim.Reply.ID)
 	require.True(t, w.stale(turns.StaleQuery{})[0].CancelRequested)
+}
+
+func nonsenseIsFoundStale(t *testing.T, w *world) {
+	c, bad := w.fresh()
+	_, good := w.fresh()
+	w.append(fenceOf(bad), 0, opening("ab"))
+	w.exec("UPDATE reply_chunks SET pieces = 'nonsense'")
+	w.exec("UPDATE turns SET options = 'nonsense' WHERE id = %s", bad.Reply.ID.UUID)
+	w.bury(w.worker)
+	var found []turns.ReplyID
+	for _, s := range w.stale(turns.StaleQuery{}) {
+		found = append(found, s.Reply.ID)
+	}
+	require.ElementsMatch(t, []turns.ReplyID{bad.Reply.ID, good.Reply.ID}, found)
+	_, err := w.Store.ReadReply(w.ctx, c.key, bad.Reply.ID)
+	require.Error(t, err, "it fails where it is read by itself")
+}
+
+// twoClosedAndOneOpen gives a claimed reply a reported call, an estimated one, and one that is under way.
+func (w *world) twoClosedAndOneOpen(claim turns.Claim) (closed turns.Usage) {
+	w.t.Helper()
+	second, third := permitFor(claim, 2), permitFor(claim, 3)
+	require.True(w.t, w.permit(second).Granted)
+	require.True(w.t, w.permit(third).Granted)
+	reported := turns.Usage{Input: 9, CacheRead: 2, CacheWrite: 1, Output: 4, Reasoning: 3, Source: turns.SourceReported, Wasted: 13, CostMicros: 40}
+	estimated := turns.Usage{Input: 20, Output: 5, Source: turns.SourceEstimated, Wasted: 25, CostMicros: 7}
+	outcomes := []turns.CallOutcome{*closing(claim.Key, claim.Call.ID, turns.ClassTransient), *closing(claim.Key, second.Call.ID, turns.ClassThrottled)}
+	outcomes[0].Usage, outcomes[1].Usage = estimated, reported
+	require.NoError(w.t, w.Store.CloseCalls(w.ctx, outcomes))
+	closed = estimated.Add(reported)
+	closed.Calls = 2
+	return closed
+}
+
+func aStaleRepliesUsageIsOfClosedCalls(t *testing.T, w *world) {
+	_, claim := w.fresh()
+	closed := w.twoClosedAndOneOpen(claim)
+	_, idle := w.fresh()
+	w.bury(w.worker)
+	require.Equal(t, closed, w.stale(turns.StaleQuery{Key: &claim.Key})[0].Reply.Usage)
+	require.Zero(t, w.stale(turns.StaleQuery{Key: &idle.Key})[0].Reply.Usage)
+}
+
+func aSweptReplysUsageIsItsLedgers(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	w.twoClosedAndOneOpen(claim)
+	w.bury(w.worker)
+	stale := w.stale(turns.StaleQuery{})[0]
+	s := sweeping(claim, 0)
+	s.Usage, s.Calls = stale.Reply.Usage, nil
+	for _, call := range stale.OpenCalls {
+		guess := turns.EstimateUsage(call.RequestBytes, 0)
+		guess.Wasted = guess.Total()
+		s.Usage = s.Usage.Add(guess)
+		s.Calls = append(s.Calls, turns.CallOutcome{Key: c.key, ID: call.ID, Class: turns.ClassAmbiguous, Usage: guess})
+	}
+	require.True(t, w.sweep(s))
+	sum := func(column string) int64 {
+		return w.count("SELECT CAST(sum(" + column + ") AS bigint) FROM provider_calls")
+	}
+	equal(t, turns.Usage{Input: sum("input_tokens"), CacheRead: sum("cache_read_tokens"), CacheWrite: sum("cache_write_tokens"),
+		Output: sum("output_tokens"), Reasoning: sum("reasoning_tokens"), Source: turns.SourceEstimated, Wasted: sum("wasted_tokens"),
+		CostMicros: sum("cost_micros"), Calls: int32(w.count("SELECT count(*) FROM provider_calls"))}, w.read(c, claim.Reply.ID).Usage)
 }
 
 func anUnknownWorkersReplyIsStale(t *testing.T, w *world) {
