@@ -10,8 +10,9 @@ const maxBackoff = 16 * time.Second
 
 // Outcome is what is known of a provider call once it is over.
 type Outcome struct {
-	// Err is nil if the provider's terminal event was read.
-	Err *CallError
+	// Err is nil if the provider's terminal event was read, and StopReason is then what that said.
+	Err        *CallError
+	StopReason StopReason
 	// Content says that the reply's log holds content; Used that any of its offsets were used, so that followers may
 	// have seen bytes.
 	Content bool
@@ -60,7 +61,7 @@ type Next struct {
 // request, since a timeout is not a cancellation: the provider may have finished and billed.
 func Decide(o Outcome, b Budget, random func() float64) Next {
 	if o.Err == nil {
-		if !o.Content {
+		if !o.Content && !o.StopReason.saysWhy() {
 			return Next{Action: ActionAbandon, Reason: ReasonEmpty}
 		}
 		return Next{Action: ActionComplete}
@@ -74,6 +75,15 @@ func Decide(o Outcome, b Budget, random func() float64) Next {
 		// Ambiguous, and work that runs or is done elsewhere: it can only be asked for, and here nobody can be asked.
 		return Next{Action: ActionAbandon, Reason: ReasonAmbiguous}
 	}
+}
+
+// saysWhy reports whether a reply without content is still an answer: the vendor says why there is none.
+func (s StopReason) saysWhy() bool {
+	switch s {
+	case StopRefusal, StopContentFilter, StopLength, StopPause, StopContextExceeded:
+		return true
+	}
+	return false
 }
 
 func decideCurable(o Outcome, b Budget, random func() float64) Next {

@@ -28,19 +28,21 @@ func TestWhatComesAfterACall(t *testing.T) {
 		budget  func(*turns.Budget)
 		want    turns.Next
 	}{
-		"whole":            {outcome: turns.Outcome{Content: true, Used: true}, want: turns.Next{Action: turns.ActionComplete}},
-		"whole but empty":  {outcome: turns.Outcome{}, want: turns.Next{Action: turns.ActionAbandon, Reason: turns.ReasonEmpty}},
-		"not sent":         {outcome: failed(turns.ClassNotSent), want: retry},
-		"transient":        {outcome: failed(turns.ClassTransient), want: retry},
-		"throttled":        {outcome: failed(turns.ClassThrottled), want: retry},
-		"ambiguous":        {outcome: failed(turns.ClassAmbiguous), want: turns.Next{Action: turns.ActionAbandon, Reason: turns.ReasonAmbiguous}},
-		"done elsewhere":   {outcome: failed(turns.ClassAlreadyDone), want: turns.Next{Action: turns.ActionAbandon, Reason: turns.ReasonAmbiguous}},
-		"runs elsewhere":   {outcome: failed(turns.ClassInFlightElsewhere), want: turns.Next{Action: turns.ActionAbandon, Reason: turns.ReasonAmbiguous}},
-		"terminal":         {outcome: failed(turns.ClassTerminal), want: turns.Next{Action: turns.ActionAbandon, Reason: turns.ReasonProviderRefused}},
-		"last call":        {outcome: failed(turns.ClassTransient), budget: func(b *turns.Budget) { b.Calls = 5 }, want: gaveUp},
-		"patience spent":   {outcome: failed(turns.ClassTransient), budget: func(b *turns.Budget) { b.Waited = 30 * time.Second }, want: gaveUp},
-		"past deadline":    {outcome: failed(turns.ClassTransient), budget: func(b *turns.Budget) { b.Left = 100 * time.Millisecond }, want: gaveUp},
-		"after some bytes": {outcome: turns.Outcome{Err: failed(turns.ClassTransient).Err, Used: true, Content: true}, want: gaveUp},
+		"whole":                  {outcome: turns.Outcome{Content: true, Used: true}, want: turns.Next{Action: turns.ActionComplete}},
+		"whole but empty":        {outcome: turns.Outcome{}, want: turns.Next{Action: turns.ActionAbandon, Reason: turns.ReasonEmpty}},
+		"refused without a word": {outcome: turns.Outcome{StopReason: turns.StopRefusal}, want: turns.Next{Action: turns.ActionComplete}},
+		"ended without a word":   {outcome: turns.Outcome{StopReason: turns.StopEndTurn}, want: turns.Next{Action: turns.ActionAbandon, Reason: turns.ReasonEmpty}},
+		"not sent":               {outcome: failed(turns.ClassNotSent), want: retry},
+		"transient":              {outcome: failed(turns.ClassTransient), want: retry},
+		"throttled":              {outcome: failed(turns.ClassThrottled), want: retry},
+		"ambiguous":              {outcome: failed(turns.ClassAmbiguous), want: turns.Next{Action: turns.ActionAbandon, Reason: turns.ReasonAmbiguous}},
+		"done elsewhere":         {outcome: failed(turns.ClassAlreadyDone), want: turns.Next{Action: turns.ActionAbandon, Reason: turns.ReasonAmbiguous}},
+		"runs elsewhere":         {outcome: failed(turns.ClassInFlightElsewhere), want: turns.Next{Action: turns.ActionAbandon, Reason: turns.ReasonAmbiguous}},
+		"terminal":               {outcome: failed(turns.ClassTerminal), want: turns.Next{Action: turns.ActionAbandon, Reason: turns.ReasonProviderRefused}},
+		"last call":              {outcome: failed(turns.ClassTransient), budget: func(b *turns.Budget) { b.Calls = 5 }, want: gaveUp},
+		"patience spent":         {outcome: failed(turns.ClassTransient), budget: func(b *turns.Budget) { b.Waited = 30 * time.Second }, want: gaveUp},
+		"past deadline":          {outcome: failed(turns.ClassTransient), budget: func(b *turns.Budget) { b.Left = 100 * time.Millisecond }, want: gaveUp},
+		"after some bytes":       {outcome: turns.Outcome{Err: failed(turns.ClassTransient).Err, Used: true, Content: true}, want: gaveUp},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := freshBudget()

@@ -79,7 +79,7 @@ func (r *run) make(ctx context.Context) {
 			r.stopped(ctx, cause, c)
 			return
 		}
-		next := Decide(Outcome{Err: c.err, Content: r.log.HasContent(), Used: c.used}, r.budget(), r.random)
+		next := Decide(Outcome{Err: c.err, StopReason: c.stopReason, Content: r.log.HasContent(), Used: c.used}, r.budget(), r.random)
 		if c.err != nil {
 			r.logFailure(c.err, next)
 		}
