@@ -111,17 +111,15 @@ type claimRow struct {
 	CreateTime time.Time
 }
 
-// Claim implements turns.Claims. An error, CodeNotFound for a parent that is missing included, means that nothing of
-// the batch was written; unless it came while the items ran one by one after one of them had met a unique key, when the
-// results still say what was won.
+// Claim implements turns.Claims. After an error of an item's own, CodeNotFound for a parent that is missing included, the
+// results say what was won of the others; after any other nothing of the batch was written, unless its outcome is unknown.
 func (s *Store) Claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimResult, error) {
 	if len(claims) == 0 {
 		return nil, nil
 	}
-	results, err := each(claims, turns.ClaimResult{}, func(items []turns.Claim) ([]turns.ClaimResult, error) {
+	return each("claim", claims, isUniqueViolation, func(items []turns.Claim) ([]turns.ClaimResult, error) {
 		return s.claim(ctx, items)
 	})
-	return results, mapWrite("claim", err)
 }
 
 func (s *Store) claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimResult, error) {

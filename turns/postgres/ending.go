@@ -83,6 +83,7 @@ type endRow struct {
 }
 
 // End implements turns.Replies. An ending that the transition table has not is CodeWrongState, and nothing is written.
+// One that can't be stored is an error, beside the results of the others.
 func (s *Store) End(ctx context.Context, endings []turns.Ending) ([]turns.EndResult, error) {
 	if len(endings) == 0 {
 		return nil, nil
@@ -93,13 +94,19 @@ func (s *Store) End(ctx context.Context, endings []turns.Ending) ([]turns.EndRes
 			return nil, fmt.Errorf("end reply: %w", err)
 		}
 	}
+	return each("end reply", endings, never, func(items []turns.Ending) ([]turns.EndResult, error) {
+		return s.end(ctx, items)
+	})
+}
+
+func (s *Store) end(ctx context.Context, endings []turns.Ending) ([]turns.EndResult, error) {
 	args, err := endingArgs(endings)
 	if err != nil {
-		return nil, fmt.Errorf("end reply: %w", err)
+		return nil, notSent{err}
 	}
 	rows, err := collect(ctx, s.vital, end, args, pgx.RowToStructByName[endRow])
 	if err != nil {
-		return nil, mapWrite("end reply", err)
+		return nil, err
 	}
 	results := make([]turns.EndResult, len(endings))
 	for _, r := range rows {

@@ -81,6 +81,13 @@ func isUniqueViolation(err error) bool {
 	return ok && state == stateUnique
 }
 
+// isOfItem reports whether a statement failed over what one item of it holds: data that can't be stored (class 22), or that
+// a constraint refuses (class 23).
+func isOfItem(err error) bool {
+	state, ok := sqlState(err)
+	return ok && (strings.HasPrefix(state, "22") || strings.HasPrefix(state, "23"))
+}
+
 // wantsRetry reports whether the database rolled a statement back only because of another that ran beside it.
 func wantsRetry(err error) bool {
 	state, ok := sqlState(err)

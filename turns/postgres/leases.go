@@ -19,7 +19,7 @@ WHERE NOT workers.dead`
 
 // RegisterWorker implements turns.Leases. The same worker again is a renewal, so that an unknown outcome can be repeated.
 func (s *Store) RegisterWorker(ctx context.Context, w turns.Worker, ttl time.Duration) error {
-	n, err := exec(ctx, s.vital, registerWorker, pgx.NamedArgs{
+	n, err := exec(ctx, s.lease, registerWorker, pgx.NamedArgs{
 		"worker": zeronull.UUID(w.ID.UUID), "name": w.Name, "ttl": ttl.Microseconds()})
 	return buriedIfNone("register worker", n, err)
 }
@@ -30,7 +30,7 @@ WHERE worker_id = @worker AND NOT dead`
 
 // RenewLease implements turns.Leases.
 func (s *Store) RenewLease(ctx context.Context, id turns.WorkerID, ttl time.Duration) error {
-	n, err := exec(ctx, s.vital, renewLease, pgx.NamedArgs{"worker": zeronull.UUID(id.UUID), "ttl": ttl.Microseconds()})
+	n, err := exec(ctx, s.lease, renewLease, pgx.NamedArgs{"worker": zeronull.UUID(id.UUID), "ttl": ttl.Microseconds()})
 	return buriedIfNone("renew lease", n, err)
 }
 
@@ -48,7 +48,7 @@ const retireWorker = `UPDATE workers SET dead = true, draining = true WHERE work
 
 // RetireWorker implements turns.Leases.
 func (s *Store) RetireWorker(ctx context.Context, id turns.WorkerID) error {
-	_, err := exec(ctx, s.vital, retireWorker, pgx.NamedArgs{"worker": zeronull.UUID(id.UUID)})
+	_, err := exec(ctx, s.lease, retireWorker, pgx.NamedArgs{"worker": zeronull.UUID(id.UUID)})
 	return mapWrite("retire worker", err)
 }
 

@@ -127,6 +127,37 @@ func TestAFullPoolCostsNoLease(t *testing.T) {
 	s.commit()
 }
 
+func TestSlowEndingsAndCheckpointsCostNoLease(t *testing.T) {
+	d := open(t)
+	c := d.win(t, newClaim(d.worker(t)))
+	s := d.begin(t, `LOCK TABLE turns IN ACCESS EXCLUSIVE MODE`)
+	ended := start(func() ([]turns.EndResult, error) { return d.store.End(t.Context(), []turns.Ending{completing(c)}) })
+	var asked []<-chan answer[[]turns.CheckpointResult]
+	for range 5 {
+		asked = append(asked, start(func() ([]turns.CheckpointResult, error) {
+			return d.store.Checkpoint(t.Context(), []turns.Checkpoint{{Fence: fenceOf(c)}})
+		}))
+	}
+	require.Eventually(t, func() bool { return d.store.vital.Stat().AcquiredConns() == vitalConns }, patience, time.Millisecond)
+	d.waiting(t)
+
+	other := d.worker(t)
+	require.NoError(t, d.store.RenewLease(t.Context(), c.Reply.Owner, time.Hour))
+	require.NoError(t, d.store.RetireWorker(t.Context(), other))
+
+	s.commit()
+	require.NoError(t, await(t, ended).err)
+	for _, done := range asked {
+		require.NoError(t, await(t, done).err)
+	}
+}
+
+func TestThePoolsTogetherAreAsLargeAsWasAsked(t *testing.T) {
+	d := open(t)
+	require.EqualValues(t, 1, d.store.lease.Config().MaxConns)
+	require.EqualValues(t, 8, d.store.pool.Config().MaxConns+d.store.vital.Config().MaxConns+d.store.lease.Config().MaxConns)
+}
+
 func TestWithoutAServerTheStoreIsUnavailable(t *testing.T) {
 	server, err := pgtest.Start(t.Context(), "")
 	if errors.Is(err, pgtest.ErrNoPostgres) {

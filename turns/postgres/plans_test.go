@@ -75,7 +75,7 @@ func recorded(t *testing.T) (database, *recorder) {
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	d.store = &Store{pool: pool, vital: pool}
+	d.store = &Store{pool: pool, vital: pool, lease: pool}
 	return d, r
 }
 

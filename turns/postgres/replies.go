@@ -63,12 +63,14 @@ func (s *Store) PermitCalls(ctx context.Context, permits []turns.CallPermit) ([]
 	if len(permits) == 0 {
 		return nil, nil
 	}
-	results, err := s.permit(ctx, permits)
-	if isUniqueViolation(err) {
-		// The lost statement landed while this one waited for its row; now it is there to be seen.
-		results, err = s.permit(ctx, permits)
-	}
-	return results, mapWrite("permit a call", err)
+	return each("permit a call", permits, never, func(items []turns.CallPermit) ([]turns.PermitResult, error) {
+		results, err := s.permit(ctx, items)
+		if isUniqueViolation(err) {
+			// The lost statement landed while this one waited for its row; now it is there to be seen.
+			return s.permit(ctx, items)
+		}
+		return results, err
+	})
 }
 
 func (s *Store) permit(ctx context.Context, permits []turns.CallPermit) ([]turns.PermitResult, error) {
@@ -146,10 +148,13 @@ func (s *Store) CloseCalls(ctx context.Context, outcomes []turns.CallOutcome) er
 	if len(outcomes) == 0 {
 		return nil
 	}
-	args := pgx.NamedArgs{}
-	addOutcomes(args, outcomes)
-	_, err := exec(ctx, s.pool, closeCalls, args)
-	return mapWrite("close calls", err)
+	_, err := each("close calls", outcomes, never, func(items []turns.CallOutcome) ([]struct{}, error) {
+		args := pgx.NamedArgs{}
+		addOutcomes(args, items)
+		_, err := exec(ctx, s.pool, closeCalls, args)
+		return make([]struct{}, len(items)), err
+	})
+	return err
 }
 
 // An item that would change nothing is answered from a plain read: it writes no row version. That is one that only asks,
@@ -189,14 +194,21 @@ type checkpointRow struct {
 	CancelRequested bool
 }
 
-// Checkpoint implements turns.Replies. A checkpoint sent again after an unknown outcome is held and appends once.
+// Checkpoint implements turns.Replies. A checkpoint sent again after an unknown outcome is held and appends once. One that
+// can't be stored is not held, and keeps none beside it from being stored.
 func (s *Store) Checkpoint(ctx context.Context, checkpoints []turns.Checkpoint) ([]turns.CheckpointResult, error) {
 	if len(checkpoints) == 0 {
 		return nil, nil
 	}
+	return each("checkpoint", checkpoints, isOfItem, func(items []turns.Checkpoint) ([]turns.CheckpointResult, error) {
+		return s.checkpoint(ctx, items)
+	})
+}
+
+func (s *Store) checkpoint(ctx context.Context, checkpoints []turns.Checkpoint) ([]turns.CheckpointResult, error) {
 	pieces, err := encodeLogs(column(checkpoints, func(c *turns.Checkpoint) []turns.Piece { return c.Pieces }))
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
+		return nil, notSent{err}
 	}
 	args := pgx.NamedArgs{
 		"from":     column(checkpoints, func(c *turns.Checkpoint) int64 { return int64(c.From) }),
@@ -207,7 +219,7 @@ func (s *Store) Checkpoint(ctx context.Context, checkpoints []turns.Checkpoint) 
 	addFences(args, column(checkpoints, func(c *turns.Checkpoint) turns.Fence { return c.Fence }))
 	rows, err := collect(ctx, s.vital, checkpoint, args, pgx.RowToStructByName[checkpointRow])
 	if err != nil {
-		return nil, mapWrite("checkpoint", err)
+		return nil, err
 	}
 	results := make([]turns.CheckpointResult, len(checkpoints))
 	for _, r := range rows {

@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// vitalConns is how many connections are kept for leases, checkpoints and endings alone.
+	// vitalConns is how many connections are kept for checkpoints and endings alone, and leaseConns for the worker's own
+	// lease: however slow those are, they must not cost it.
 	vitalConns = 2
+	leaseConns = 1
 	// defaultMaxConns is Config.MaxConns where it is not set.
 	defaultMaxConns = 16
 	// maxTries bounds how often a statement runs that the database itself asked to run again.
@@ -24,8 +26,8 @@ const (
 type Config struct {
 	// URL is a postgres:// URL or a keyword=value string.
 	URL string
-	// MaxConns bounds the connections of this process, 16 if 0. Two of them serve leases, checkpoints and endings only;
-	// with less than 3 one is left for all else.
+	// MaxConns bounds the connections of this process, 16 if 0. One of them serves the worker's lease only, and two
+	// checkpoints and endings; with less than 4 one is left for all else.
 	MaxConns int
 }
 
@@ -33,6 +35,7 @@ type Config struct {
 type Store struct {
 	pool  *pgxpool.Pool
 	vital *pgxpool.Pool
+	lease *pgxpool.Pool
 }
 
 var (
@@ -46,17 +49,19 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if config.MaxConns <= 0 {
 		config.MaxConns = defaultMaxConns
 	}
-	pool, err := connect(ctx, config.URL, max(1, config.MaxConns-vitalConns))
-	if err != nil {
-		return nil, err
+	s := &Store{}
+	for _, p := range []struct {
+		pool  **pgxpool.Pool
+		conns int
+	}{{&s.pool, max(1, config.MaxConns-vitalConns-leaseConns)}, {&s.vital, vitalConns}, {&s.lease, leaseConns}} {
+		pool, err := connect(ctx, config.URL, p.conns)
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+		*p.pool = pool
 	}
-	vital, err := connect(ctx, config.URL, vitalConns)
-	if err != nil {
-		pool.Close()
-		return nil, err
-	}
-	s := &Store{pool: pool, vital: vital}
-	if err := pool.Ping(ctx); err != nil {
+	if err := s.pool.Ping(ctx); err != nil {
 		s.Close()
 		return nil, mapRead("reach the database", notSent{err})
 	}
@@ -65,8 +70,11 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 
 // Close waits for running statements and releases the connections. Closing again does nothing.
 func (s *Store) Close() {
-	s.pool.Close()
-	s.vital.Close()
+	for _, pool := range []*pgxpool.Pool{s.pool, s.vital, s.lease} {
+		if pool != nil {
+			pool.Close()
+		}
+	}
 }
 
 func connect(ctx context.Context, url string, conns int) (*pgxpool.Pool, error) {
@@ -144,28 +152,38 @@ func one[T any](ctx context.Context, pool *pgxpool.Pool, sql string, args pgx.Na
 	return rows[0], true, nil
 }
 
-// each runs a batch, and again one by one if an item of it met a unique key: one lost item must not undo the others.
-// lost is what a lone item that met one is answered.
-func each[I, R any](items []I, lost R, run func([]I) ([]R, error)) ([]R, error) {
+// each runs a batch of writes, and again one by one if what an item of it holds made the statement fail: one bad item must
+// not undo the others. An item's own failure for which lost is true is answered with a zero result; the others are
+// joined, beside the results of those that went well.
+func each[I, R any](op string, items []I, lost func(error) bool, run func([]I) ([]R, error)) ([]R, error) {
 	results, err := run(items)
-	if !isUniqueViolation(err) {
-		return results, err
-	}
-	if len(items) == 1 {
-		return []R{lost}, nil
+	switch {
+	case err == nil:
+		return results, nil
+	case len(items) == 1 && lost(err):
+		return make([]R, 1), nil
+	case len(items) == 1 || !isOfItem(err):
+		return nil, mapWrite(op, err)
 	}
 	results = make([]R, len(items))
 	var failed []error
 	for i := range items {
-		alone, err := each(items[i:i+1], lost, run)
-		if err != nil {
-			failed = append(failed, err)
-			continue
+		alone, err := run(items[i : i+1])
+		switch {
+		case err == nil:
+			results[i] = alone[0]
+		case !lost(err):
+			failed = append(failed, mapWrite(op, err))
 		}
-		results[i] = alone[0]
+		if err != nil && !isOfItem(err) {
+			break // the others would meet the same
+		}
 	}
 	return results, errors.Join(failed...)
 }
+
+// never is for writes of which no failure is an answer.
+func never(error) bool { return false }
 
 // column is one field of all items, as an array for unnest.
 func column[I, T any](items []I, field func(*I) T) []T {
