@@ -22,6 +22,7 @@ type attendance struct {
 	mu           sync.Mutex
 	conversation string
 	target       client.Target // what to stop; empty before the server has told of it
+	wanted       bool          // a stop is to be asked for as soon as the turn is known
 	asked        bool          // a stop was asked for
 	confirmed    bool          // and the server has said that it is done
 	left         bool          // by the user's wish
@@ -51,9 +52,13 @@ func (a *attendance) learn(s *client.Stream, ev *turnsv1.Event) {
 		return
 	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.target == (client.Target{}) {
 		a.conversation, a.target = s.ConversationID(), client.Target{TurnID: s.TurnID()}
+	}
+	wanted := a.wanted
+	a.mu.Unlock()
+	if wanted {
+		a.stop()
 	}
 }
 
@@ -71,9 +76,20 @@ func (a *attendance) listen() {
 			stop := strings.TrimSpace(read.text) == "/stop"
 			a.lines.took(read, !stop)
 			if stop && !a.stop() {
-				a.say("it is being stopped already, or was never delivered; Ctrl-C leaves")
+				a.want()
 			}
 		}
+	}
+}
+
+// want keeps the wish for a stop that can't be asked for yet.
+func (a *attendance) want() {
+	a.mu.Lock()
+	a.wanted = !a.asked
+	wanted := a.wanted
+	a.mu.Unlock()
+	if wanted {
+		a.say("it is stopped once the turn is accepted; Ctrl-C leaves")
 	}
 }
 

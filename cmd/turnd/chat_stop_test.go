@@ -84,6 +84,21 @@ func TestStopIsObeyedWhileAReplyRuns(t *testing.T) {
 	require.Contains(t, b.status, "it was cancelled")
 }
 
+func TestAStopThatIsTypedBeforeTheTurnIsAcceptedIsKeptUntilThen(t *testing.T) {
+	stopped, typed := make(chan struct{}), make(chan struct{})
+	b := newChat(t, func(c *fake.Call) error {
+		<-typed
+		return runningUntil(stopped)(c)
+	}, stopping(stopped))
+	b.told = func(text string) {
+		if strings.Contains(text, "once the turn is accepted") {
+			close(typed)
+		}
+	}
+	require.NoError(t, b.run(t.Context(), t, strings.NewReader("hi\n/stop\n")))
+	require.Contains(t, b.status, "it was cancelled")
+}
+
 func TestASecondInterruptLeavesAndSaysThatTheStopIsNotConfirmed(t *testing.T) {
 	var b *chatBed
 	b = newChat(t, runningUntil(nil), func(c *fake.Call) error {
@@ -199,15 +214,25 @@ func TestAHeldReplyCanBeGivenUp(t *testing.T) {
 	b := newChat(t, fake.Play(fake.All(chatStart(1), chatLog[:1], fake.Held(chatLog[:1], time.Second))...),
 		fake.Respond(&turnsv1.CancelReplyResponse{Reply: &turnsv1.Reply{
 			Status: turnsv1.ReplyStatus_REPLY_STATUS_ABANDONED, AbandonReason: turnsv1.AbandonReason_ABANDON_REASON_CANCELLED}}))
-	require.NoError(t, b.run(t.Context(), t, strings.NewReader("hi\n/stop\n")))
+	in, typing := io.Pipe()
+	b.told = func(text string) {
+		if strings.Contains(text, "type /stop") {
+			go func() {
+				_, _ = io.WriteString(typing, "/stop\n")
+				_ = typing.Close()
+			}()
+		}
+	}
+	go func() { _, _ = io.WriteString(typing, "hi\n") }()
+	require.NoError(t, b.run(t.Context(), t, in))
 	require.Contains(t, b.status, "to ask again later, type /again; to give it up, type /stop")
 	require.Contains(t, b.status, "the last reply was given up: it was cancelled")
 }
 
 func TestThinkingAndToolCallsAreShownBesideTheReply(t *testing.T) {
 	thinking := fake.Block(chatReply, 0, 0, turnsv1.BlockKind_BLOCK_KIND_THINKING, "", "They greet", " me.")
-	text := fake.Block(chatReply, 1, 17, turnsv1.BlockKind_BLOCK_KIND_TEXT, "", "Hello")
-	tool := fake.Block(chatReply, 2, 24, turnsv1.BlockKind_BLOCK_KIND_TOOL_USE, "weather", `{"city":`, `"Oslo"}`)
+	text := fake.Block(chatReply, 1, 16, turnsv1.BlockKind_BLOCK_KIND_TEXT, "", "Hello")
+	tool := fake.Block(chatReply, 2, 23, turnsv1.BlockKind_BLOCK_KIND_TOOL_USE, "weather", `{"city":`, `"Oslo"}`)
 	log := fake.All(thinking, text, tool)
 	end := fake.Completed(log)
 	end.GetCompleted().StopReason = turnsv1.StopReason_STOP_REASON_TOOL_USE

@@ -42,7 +42,7 @@ func (b *chatBed) interrupt() { b.interrupts <- os.Interrupt }
 
 // screenOf is a standard output that tells what it shows.
 type screenOf struct {
-	bytes.Buffer
+	text  bytes.Buffer
 	shown func(string)
 }
 
@@ -50,7 +50,7 @@ func (s *screenOf) Write(p []byte) (int, error) {
 	if s.shown != nil {
 		s.shown(string(p))
 	}
-	return s.Buffer.Write(p)
+	return s.text.Write(p)
 }
 
 func newChat(t *testing.T, answers ...fake.Answer) *chatBed {
@@ -68,7 +68,7 @@ func (b *chatBed) run(ctx context.Context, t *testing.T, in io.Reader, flags ...
 	require.NoError(t, err)
 	out, status := screenOf{shown: b.shown}, screenOf{shown: b.told}
 	err = c.Chat.run(ctx, chatEnds{in: in, out: &out, status: &status, dim: b.dim, interrupts: b.interrupts, wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
-	b.out, b.status = out.String(), status.String()
+	b.out, b.status = out.text.String(), status.text.String()
 	return err
 }
 
