@@ -213,6 +213,7 @@ func revivals() []promise {
 		{"a revived reply has its whole log again, and goes on from its end", aRevivedReplyGoesOn},
 		{"a reply of which nothing is stored or known yet is revived", anEmptyReplyIsRevived},
 		{"the call of a revived reply is open again, and closed once", aRevivedCallIsOpen},
+		{"a revival opens no call of another reply", aRevivalOpensItsOwnCall},
 		{"a revived reply has a deadline of its own", aRevivedReplyHasADeadline},
 		{"a revival moves the conversation's version", aRevivalMovesTheVersion},
 		{"a worker that is dead or unknown revives nothing", aDeadWorkerRevivesNothing},
@@ -294,6 +295,17 @@ func aRevivedCallIsOpen(t *testing.T, w *world) {
 	e.Fence = taken(r)
 	w.finish(e)
 	require.EqualValues(t, 1, w.count("SELECT count(*) FROM provider_calls WHERE call_id = %s AND class = 'ok' AND output_tokens = 4", claim.Call.ID.UUID))
+}
+
+func aRevivalOpensItsOwnCall(t *testing.T, w *world) {
+	c, claim := w.lost()
+	failed := w.win(w.again(c, claim.Turn))
+	w.finish(abandoning(failed, 0, turns.ReasonProviderError))
+	r := reviving(claim, w.worker)
+	r.Call = failed.Call.ID
+	_, err := w.Store.Revive(w.ctx, r)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, w.count("SELECT count(*) FROM provider_calls WHERE call_id = %s AND end_time IS NOT NULL", failed.Call.ID.UUID))
 }
 
 func aRevivedReplyHasADeadline(t *testing.T, w *world) {
