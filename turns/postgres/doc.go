@@ -9,6 +9,7 @@
 // Postgres leaves out.
 //
 // What surprises: a connection that is lost, or a context that ends, once a write was sent leaves its outcome unknown
-// (turns.ErrUnknownOutcome), and the write may still land after a read has missed it. Leases, checkpoints and endings
-// have two connections to themselves, so that a pool full of claims and reads can't cost a worker its lease.
+// (turns.ErrUnknownOutcome), and the write may still land after a read has missed it. The worker's lease has a
+// connection to itself, and checkpoints and endings have two, so that neither a pool full of claims and reads nor slow
+// endings can cost a worker its lease.
 package postgres

@@ -289,17 +289,3 @@ func TestABatchLocksItsRowsInKeyOrder(t *testing.T) {
 		require.NoError(t, await(t, done).err, b.name)
 	}
 }
-
-func TestACallThatNobodyClosedIsEstimatedAsTheDomainEstimates(t *testing.T) {
-	d := open(t)
-	for _, bytes := range []int{0, 1, 34, 35, 36, 99, 4096} {
-		c := newClaim(d.worker(t))
-		c.Call.RequestBytes = bytes
-		e := completing(d.win(t, c))
-		e.Call = nil
-		_, err := d.store.End(t.Context(), []turns.Ending{e})
-		require.NoError(t, err)
-		require.EqualValues(t, turns.EstimateTokens(bytes), d.count(t,
-			`SELECT input_tokens FROM provider_calls WHERE conversation_key = $1`, [16]byte(c.Key)))
-	}
-}

@@ -90,7 +90,7 @@ func (t *tx) conversation(key turns.ConversationKey) (c turns.Conversation, err 
 		return err
 	}, readConversation, arg("key", key[:]))
 	if err == nil && !found {
-		err = turns.NotFound("conversation", "")
+		err = turns.NotFound("conversation", "conversation_id")
 	}
 	return c, err
 }

@@ -64,8 +64,11 @@ func (t *tx) end(e *turns.Ending) (won bool, err error) {
 
 const deleteChunks = `DELETE FROM reply_chunks WHERE conversation_key = @key AND reply_id = @reply`
 
-// Nothing is known of a call that its reply's end finds open: it may have been sent.
-const closeOpenCalls = `UPDATE provider_calls SET class = 'ambiguous', phase = 'written', end_time = @now
+// Nothing is known of a call that its reply's end finds open: it may have been sent, and is estimated at 3.5 bytes a token of
+// its request.
+const closeOpenCalls = `UPDATE provider_calls SET class = 'ambiguous', phase = 'written', token_source = 'estimated',
+		input_tokens = (request_bytes * 10 + 34) / 35, wasted_tokens = (request_bytes * 10 + 34) / 35,
+		waste_cause = 'ambiguous', end_time = @now
 	WHERE conversation_key = @key AND reply_id = @reply AND end_time IS NULL`
 
 // clear removes what a reply only has while it is in flight: its chunks, and calls without an outcome.
@@ -78,6 +81,10 @@ func (t *tx) clear(f turns.Fence, outcomes []turns.CallOutcome) error {
 			return err
 		}
 	}
+	return t.guessOpenCalls(f)
+}
+
+func (t *tx) guessOpenCalls(f turns.Fence) error {
 	_, err := t.exec(closeOpenCalls, arg("key", f.Key[:]), blob("reply", f.Reply.UUID), arg("now", t.now))
 	return err
 }

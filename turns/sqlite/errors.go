@@ -26,7 +26,7 @@ func (s *Store) mapError(ctx context.Context, doing string, err error) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", doing, ctx.Err())
 	case isForeignKey(err):
-		return turns.NotFound("row", "")
+		return turns.NotFound("turn", "input.parent_id")
 	case isEngineFailure(err):
 		return turns.Unavailable(fmt.Errorf("%s: %w", doing, err))
 	}

@@ -8,7 +8,7 @@ var Statements = map[string]string{
 	"buryAllWorkers": buryAllWorkers, "registerWorker": registerWorker, "renewLease": renewLease, "retireWorker": retireWorker,
 	"buryWorkers": buryWorkers, "forgetWorkers": forgetWorkers, "claimReply": claimReply, "claimConversation": claimConversation,
 	"claimNewTurn": claimNewTurn, "claimOldTurn": claimOldTurn, "insertCall": insertCall, "lookupConversation": lookupConversation,
-	"lookupTurn": lookupTurn, "lookupReplies": lookupReplies, "readPath": readPath, "permitCall": permitCall,
+	"lookupTurn": lookupTurn, "lookupReplies": lookupReplies, "readPath": readPath, "permitCall": permitCall, "permittedBefore": permittedBefore,
 	"closeCall": closeCall, "growLog": growLog, "askReply": askReply, "insertChunk": insertChunk, "endReply": endReply,
 	"deleteChunks": deleteChunks, "closeOpenCalls": closeOpenCalls, "staleEverywhere": staleEverywhere,
 	"staleInConversation": staleInConversation, "readLedger": readLedger, "sweepReply": sweepReply,

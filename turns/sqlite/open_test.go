@@ -113,6 +113,51 @@ func TestAPathOfAnySpellingIsOneFile(t *testing.T) {
 	require.ErrorIs(t, err, sqlite.ErrInUse)
 }
 
+func TestALinkToTheFileIsTheSameFile(t *testing.T) {
+	folder, other := t.TempDir(), t.TempDir()
+	path := filepath.Join(folder, "turnd.db")
+	links := map[string]string{
+		filepath.Join(other, "link.db"):     path,
+		filepath.Join(folder, "beside.db"):  "turnd.db",
+		filepath.Join(other, "far.db"):      filepath.Join(other, "link.db"),
+		filepath.Join(other, "folder.link"): folder,
+	}
+	for link, target := range links {
+		require.NoError(t, os.Symlink(target, link))
+	}
+	names := []string{path, filepath.Join(other, "link.db"), filepath.Join(folder, "beside.db"), filepath.Join(other, "far.db"),
+		filepath.Join(other, "folder.link", "turnd.db")}
+	for _, first := range []string{filepath.Join(other, "far.db"), path} { // the first makes the file
+		store := mustOpen(t, sqlite.Config{Path: first, Migrate: up})
+		for _, name := range names {
+			_, err := sqlite.Open(t.Context(), sqlite.Config{Path: name})
+			require.ErrorIs(t, err, sqlite.ErrInUse, name)
+		}
+		require.NoError(t, store.Close())
+		require.FileExists(t, path)
+	}
+}
+
+func TestALinkInACircleIsNoFile(t *testing.T) {
+	path := file(t)
+	require.NoError(t, os.Symlink(path, path))
+	_, err := sqlite.Open(t.Context(), sqlite.Config{Path: path})
+	require.ErrorContains(t, err, path)
+}
+
+func TestTheFilesAreForThisUserAlone(t *testing.T) {
+	path := file(t)
+	claimFor(t, mustOpen(t, sqlite.Config{Path: path, Migrate: up}))
+	files, err := filepath.Glob(path + "*")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 3, "the log of writes is a file beside it")
+	for _, name := range files {
+		info, err := os.Stat(name)
+		require.NoError(t, err)
+		require.EqualValues(t, 0o600, info.Mode().Perm(), name)
+	}
+}
+
 func TestAFileThatCantBeOpenedIsAnErrorThatNamesIt(t *testing.T) {
 	folder := t.TempDir()
 	garbage := filepath.Join(folder, "garbage.db")

@@ -11,21 +11,18 @@ const permitCall = `UPDATE turns SET calls = calls + 1, waited_us = waited_us + 
 		AND cancel_requested = 0 AND calls < @max
 	RETURNING calls`
 
-// PermitCalls implements turns.Replies.
+// A call that is in the ledger already was permitted before, with an answer that got lost.
+const permittedBefore = `SELECT calls FROM turns
+	WHERE conversation_key = @key AND id = @reply AND status = 'in_flight' AND epoch = @epoch AND owner = @owner
+		AND cancel_requested = 0
+		AND EXISTS (SELECT 1 FROM provider_calls WHERE conversation_key = @key AND call_id = @call AND reply_id = @reply)`
+
+// PermitCalls implements turns.Replies. A permit sent again is granted and counts once.
 func (s *Store) PermitCalls(ctx context.Context, permits []turns.CallPermit) ([]turns.PermitResult, error) {
 	results := make([]turns.PermitResult, len(permits))
 	err := s.writeTx(ctx, "permit calls", func(t *tx) error {
 		for _, i := range inKeyOrder(permits, func(p turns.CallPermit) turns.ConversationKey { return p.Fence.Key }) {
-			p, r := &permits[i], &results[i]
-			args := fenceArgs(p.Fence, arg("waited", p.Waited.Microseconds()), arg("max", p.MaxCalls))
-			granted, err := t.found(permitCall, args, &r.Calls)
-			if err != nil {
-				return err
-			}
-			if r.Granted = granted; !granted {
-				continue
-			}
-			if err := t.insertCall(p.Fence.Key, p.Fence.Reply, p.Call); err != nil {
+			if err := t.permit(&permits[i], &results[i]); err != nil {
 				return err
 			}
 		}
@@ -35,6 +32,18 @@ func (s *Store) PermitCalls(ctx context.Context, permits []turns.CallPermit) ([]
 		return nil, err
 	}
 	return results, nil
+}
+
+func (t *tx) permit(p *turns.CallPermit, r *turns.PermitResult) (err error) {
+	r.Granted, err = t.found(permittedBefore, fenceArgs(p.Fence, blob("call", p.Call.ID.UUID)), &r.Calls)
+	if err != nil || r.Granted {
+		return err
+	}
+	args := fenceArgs(p.Fence, arg("waited", p.Waited.Microseconds()), arg("max", p.MaxCalls))
+	if r.Granted, err = t.found(permitCall, args, &r.Calls); err != nil || !r.Granted {
+		return err
+	}
+	return t.insertCall(p.Fence.Key, p.Fence.Reply, p.Call)
 }
 
 // CloseCalls implements turns.Replies.

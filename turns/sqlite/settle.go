@@ -57,10 +57,15 @@ func (t *tx) settle(text string, e *turns.Ending, more ...any) error {
 	}
 	args := append(more, arg("key", e.Fence.Key[:]), blob("reply", e.Fence.Reply.UUID), textArg("content", content),
 		arg("length", e.Length), arg("response", e.ResponseID), arg("calls", e.Usage.Calls), arg("now", t.now))
-	if _, err := t.exec(text, append(args, usageArgs(e.Usage)...)...); err != nil || e.Call == nil {
+	if _, err := t.exec(text, append(args, usageArgs(e.Usage)...)...); err != nil {
 		return err
 	}
-	return t.correctCall(e.Fence.Reply, *e.Call)
+	if e.Call != nil {
+		if err := t.correctCall(e.Fence.Reply, *e.Call); err != nil {
+			return err
+		}
+	}
+	return t.guessOpenCalls(e.Fence)
 }
 
 // What was guessed of a call when its reply was ended from outside gives way to what its owner knows.

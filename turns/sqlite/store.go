@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +19,7 @@ const readers = 4
 
 // Config says where the store is.
 type Config struct {
-	// Path is the database file. It is made if it does not exist, in a directory that must.
+	// Path is the database file. It is made, for this user alone, if it does not exist, in a directory that must.
 	Path string
 	// Migrate brings the schema up to date before anything else is done; nil leaves it as it is.
 	Migrate func(ctx context.Context, db *sql.DB) error
@@ -51,7 +50,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 func open(ctx context.Context, cfg Config) (_ *Store, err error) {
-	path, err := filepath.Abs(cfg.Path)
+	path, err := resolve(cfg.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +61,9 @@ func open(ctx context.Context, cfg Config) (_ *Store, err error) {
 		}
 	}()
 	if s.lock, err = lockFile(path); err != nil {
+		return nil, err
+	}
+	if err = create(path); err != nil {
 		return nil, err
 	}
 	if cfg.Migrate != nil {

@@ -18,6 +18,7 @@ func endings() []promise {
 		{"a checkpoint that landed meanwhile makes the ending lose", aLongerLogWins},
 		{"an ending sent again loses and changes nothing", anEndingAgainLoses},
 		{"calls still open are closed with the ending", openCallsAreClosed},
+		{"a call that an ending was not told of is estimated from its request", anUntoldCallIsEstimated},
 		{"a call that is closed already stays as it was closed", aClosedCallStays},
 		{"a reply of no content ends with an empty log", anEmptyReplyEnds},
 		{"content is the folded log at every offset", contentIsTheFoldedLog},
@@ -106,6 +107,27 @@ func openCallsAreClosed(t *testing.T, w *world) {
 	w.finish(e)
 	require.Zero(t, w.count("SELECT count(*) FROM provider_calls WHERE end_time IS NULL"))
 	require.EqualValues(t, 2, w.count("SELECT count(*) FROM provider_calls WHERE class = 'ambiguous'"))
+}
+
+func anUntoldCallIsEstimated(t *testing.T, w *world) {
+	for _, bytes := range []int{0, 1, 34, 35, 36, 99, 4096} {
+		ended, swept := w.first(newConversation()), w.first(newConversation())
+		ended.Call.RequestBytes, swept.Call.RequestBytes = bytes, bytes
+		w.win(ended)
+		w.win(swept)
+		e, s := completing(ended, 0, whole("a")), expiring(swept, 0)
+		e.Call, s.Calls = nil, nil
+		w.finish(e)
+		w.passDeadline(swept.Reply.ID)
+		require.True(t, w.sweep(s))
+		for _, c := range []turns.Claim{ended, swept} {
+			rows, err := w.Query(w.ctx, w.sql(`SELECT class, phase, token_source, waste_cause, input_tokens, output_tokens, wasted_tokens
+				FROM provider_calls WHERE call_id = %s`, c.Call.ID.UUID))
+			require.NoError(t, err)
+			want := turns.EstimateUsage(bytes, 0)
+			require.Equal(t, [][]any{{"ambiguous", "written", "estimated", "ambiguous", want.Input, want.Output, want.Total()}}, rows)
+		}
+	}
 }
 
 func aClosedCallStays(t *testing.T, w *world) {

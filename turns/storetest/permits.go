@@ -14,6 +14,7 @@ func permits() []promise {
 		{"a permit adds a call row before its request is sent", aPermitAddsARow},
 		{"a permit is refused once the budget is spent", aPermitIsRefusedPastTheBudget},
 		{"a permit is refused once a stop was asked for", aPermitIsRefusedAfterAStop},
+		{"a permit sent again is granted again and counts once", aPermitAgainCountsOnce},
 		{"a permit's waiting counts against the budget", aPermitsWaitingCounts},
 		{"permits of a batch are answered each", permitsAreAnsweredEach},
 	}
@@ -59,6 +60,20 @@ func aPermitIsRefusedAfterAStop(t *testing.T, w *world) {
 	_, claim := w.fresh()
 	w.askToStop(claim.Reply.ID)
 	w.unchanged(func() { require.False(t, w.permit(permitFor(claim, 2)).Granted) })
+}
+
+func aPermitAgainCountsOnce(t *testing.T, w *world) {
+	_, claim := w.fresh()
+	second, third := permitFor(claim, 2), permitFor(claim, 3)
+	require.True(t, w.permit(second).Granted)
+	third.MaxCalls = 3
+	require.True(t, w.permit(third).Granted)
+	w.unchanged(func() {
+		require.Equal(t, turns.PermitResult{Granted: true, Calls: 3}, w.permit(third), "though the budget is spent by now")
+		require.Equal(t, turns.PermitResult{Granted: true, Calls: 3}, w.permit(second))
+	})
+	w.askToStop(claim.Reply.ID)
+	w.unchanged(func() { require.False(t, w.permit(third).Granted, "a stop was asked for since") })
 }
 
 func aPermitsWaitingCounts(t *testing.T, w *world) {

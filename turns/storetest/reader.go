@@ -23,6 +23,7 @@ func readers() []promise {
 		{"a view's row has no content and says how the reply stands", aViewSaysHowItStands},
 		{"a user turn is found by its own id and by a reply's", aTurnIsFoundByBothIDs},
 		{"a turn of a missing row is not found", aMissingTurnIsNotFound},
+		{"what is not found is named alike on every engine", whatIsMissingIsNamed},
 		{"replies to a turn come oldest first with content, at most limit", repliesComeOldestFirst},
 		{"nothing returned shares memory with the store", nothingIsShared},
 	}
@@ -141,6 +142,41 @@ func aMissingTurnIsNotFound(t *testing.T, w *world) {
 	c, _ := w.fresh()
 	_, err := w.Store.FindTurn(w.ctx, c.key, turns.RowID{UUID: uuid.New()})
 	notFound(t, err)
+}
+
+func whatIsMissingIsNamed(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	orphan := w.first(newConversation())
+	orphan.NewTurn.Parent = claim.Turn.Row()
+	for method, m := range map[string]struct {
+		want *turns.Error
+		call func() error
+	}{
+		"ReadReply": {turns.NotFound("reply", ""), func() error {
+			_, err := w.Store.ReadReply(w.ctx, c.key, newReplyID())
+			return err
+		}},
+		"FindTurn": {turns.NotFound("turn", ""), func() error {
+			_, err := w.Store.FindTurn(w.ctx, c.key, newTurnID().Row())
+			return err
+		}},
+		"ReadConversation": {turns.NotFound("conversation", "conversation_id"), func() error {
+			_, err := w.Store.ReadConversation(w.ctx, newConversation().key)
+			return err
+		}},
+		"RequestStop": {turns.NotFound("turn", ""), func() error {
+			_, err := w.Store.RequestStop(w.ctx, c.key, newTurnID())
+			return err
+		}},
+		"Claim": {turns.NotFound("turn", "input.parent_id"), func() error {
+			_, err := w.Store.Claim(w.ctx, []turns.Claim{orphan})
+			return err
+		}},
+	} {
+		var got *turns.Error
+		require.ErrorAs(t, m.call(), &got, method)
+		require.Equal(t, []any{m.want.Code, m.want.Field, m.want.Problem, m.want.Meta}, []any{got.Code, got.Field, got.Problem, got.Meta}, method)
+	}
 }
 
 func repliesComeOldestFirst(t *testing.T, w *world) {
