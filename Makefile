@@ -1,5 +1,5 @@
 # Each target but run ends in one line: PASS name figure=value .. or FAIL name why. Each starts with a clean environment
-# (.ci/clean). Switches: SHORT=1 for less of the long ones, FUZZTIME=10s, SEED=n, PEERS_DIR=folder of peer engines.
+# (.ci/clean). Switches: SHORT=1 for less of the long ones, FUZZTIME=10s, SEED=n.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,6 +66,16 @@ func TestAnInterruptStopsTheReplyOfAMessageToo(t *testing.T) {
 	require.EqualError(t, b.run(t.Context(), t, nil, "-m", "hi"),
 		"the reply was given up: it was cancelled; to have another one made, start turnd chat and type /again")
 	require.Equal(t, "Hel\n", b.out)
+}
+
+func TestCtrlCOfARealProcessStopsTheReply(t *testing.T) {
+	stopped := make(chan struct{})
+	b := newChat(t, runningUntil(stopped), stopping(stopped))
+	p := launch(t, nil, "chat", "-m", "hi", "--server", b.server.Addr, "--record", b.record)
+	p.until(func() bool { return p.out.String() == "Hel" })
+	p.signal(syscall.SIGINT)
+	require.Equal(t, 1, p.code())
+	require.Contains(t, p.err.String(), "it was cancelled")
 }
 
 func TestStopIsObeyedWhileAReplyRuns(t *testing.T) {

@@ -265,8 +265,10 @@ func TestALineThatIsTooLongIsAnError(t *testing.T) {
 
 func TestFlagsOfChatThatMakeNoSenseAreRefused(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--conversation: must be a UUID":      {"chat", "--conversation", "x"},
-		"--new: can't go with --conversation": {"chat", "--new", "--conversation", chatConversation},
+		"--conversation: must be a UUID":                     {"chat", "--conversation", "x"},
+		`--server: "localhost" is not host:port`:             {"chat", "--server", "localhost"},
+		`--server: "http://127.0.0.1:8080" is not host:port`: {"chat", "--server", "http://127.0.0.1:8080"},
+		"--new: can't go with --conversation":                {"chat", "--new", "--conversation", chatConversation},
 	} {
 		_, err := parse(args, nil)
 		require.ErrorContains(t, err, want)

@@ -49,16 +49,32 @@ func describeFlag(v *kong.Value) string {
 	return fmt.Sprintf("%s (%s)", v.Help, strings.Join(notes, ", "))
 }
 
-// command is what was asked for, ready to run.
+// command is what was asked for, ready to run unless parsing it has failed.
 type command struct{ kong *kong.Context }
 
-// Run runs the command.
+// prefix is the name of the command before its flags, with a space after it; empty if none was named.
+func (c command) prefix() string {
+	var words strings.Builder
+	for _, step := range c.kong.Path {
+		if step.Command != nil {
+			words.WriteString(step.Command.Name + " ")
+		}
+	}
+	return words.String()
+}
+
+// Run runs the command. A signal asks it to end, except for a chat, where an interrupt is about a reply.
 func (c command) Run(ctx context.Context) error {
+	if c.prefix() != "chat " {
+		var stop func()
+		ctx, stop = interruptible(ctx)
+		defer stop()
+	}
 	c.kong.BindTo(ctx, (*context.Context)(nil))
 	return c.kong.Run()
 }
 
-// parse reads the command line and the environment. Its error is a usageError with all that is wrong, as far as one
+// parse reads the command line and the environment; "help" before a command is --help behind it. Its error is a usageError with all that is wrong, as far as one
 // reading can tell.
 func parse(args, environ []string) (command, error) {
 	var c cli
@@ -66,17 +82,23 @@ func parse(args, environ []string) (command, error) {
 	if err != nil {
 		return command{}, err
 	}
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "help":
+		args = append(args[1:len(args):len(args)], "--help")
 	}
 	ctx, err := parser.Parse(args)
+	if bad := (*kong.ParseError)(nil); errors.As(err, &bad) {
+		ctx = bad.Context
+	}
 	// Parse also calls Validate of the command, and puts the command's name before the first of its problems.
 	var found usageError
 	if errors.As(err, &found) {
 		err = found
 	}
 	if err = errors.Join(err, unknownVariables(environ, variables(parser.Model))); err != nil {
-		return command{}, usageError{err}
+		return command{ctx}, usageError{err}
 	}
 	return command{ctx}, nil
 }

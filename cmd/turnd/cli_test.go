@@ -172,19 +172,29 @@ func TestBadFlagsExitWith2AndOneLineEach(t *testing.T) {
 		"turnd: --grace: -1s is too little, the least is 0s",
 		"turnd: --data-dir: there is no home directory to keep files in; set this or --database-url",
 		"turnd: unknown variable TURND_LEASEE; did you mean TURND_LEASE?",
-		"turnd: see turnd --help, or turnd serve --help",
+		"turnd: see turnd serve --help",
 	}, strings.Split(strings.TrimSpace(text), "\n"))
 	require.Contains(t, fails(t, 2, nil, "serve", "--no-such-flag"), "turnd: unknown flag --no-such-flag")
 	require.Contains(t, fails(t, 2, nil, "dance"), "turnd: unexpected argument dance")
+	for help, args := range map[string][]string{
+		"turnd --help":            {"dance"},
+		"turnd chat --help":       {"chat", "--server", "here"},
+		"turnd migrate up --help": {"migrate", "up", "--database-url", "mysql://h/d"},
+	} {
+		require.Contains(t, fails(t, 2, nil, args...), "turnd: see "+help+"\n")
+	}
 	require.Contains(t, fails(t, 2, []string{"TURND_LEASE=soon"}, "serve"), `TURND_LEASE="soon"`)
 }
 
 func TestHelpAndVersionExitWith0(t *testing.T) {
 	require.Contains(t, prints(t, "--help"), "scripted-provider")
 	require.Contains(t, prints(t), "scripted-provider", "no command is a question for help")
-	help := prints(t, "serve", "--help")
+	require.Equal(t, prints(t, "--help"), prints(t, "help"))
+	help := prints(t, "help", "serve")
+	require.Equal(t, prints(t, "serve", "--help"), help)
 	for _, row := range serveFlags {
 		require.Contains(t, help, "--"+row.name)
 	}
+	require.NotContains(t, help, "or oidc")
 	require.True(t, strings.HasPrefix(prints(t, "version"), "turnd "))
 }

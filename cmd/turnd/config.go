@@ -9,15 +9,15 @@ import (
 // Config is everything that can be set about serving. The tags are the only place of names, variables and defaults.
 type Config struct {
 	Listen    string `env:"TURND_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" group:"listen" help:"gRPC and HTTP/1.1. Without a host it is loopback; port 0 picks one."`
-	WebListen string `env:"TURND_WEB_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"Second listener for the web when TLS is on."`
+	WebListen string `env:"TURND_WEB_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"Second listener for the web when TLS is on. Not built yet."`
 	OpsListen string `env:"TURND_OPS_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"/metrics, /healthz, /readyz and /debug/pprof, without authentication. Without a host it is loopback."`
 	ReadyFile string `env:"TURND_READY_FILE" placeholder:"FILE" group:"listen" help:"JSON file written once serving, removed at exit."`
-	Auth      string `env:"TURND_AUTH" default:"none" placeholder:"MODE" group:"listen" help:"none (refused off loopback), keys or oidc."`
+	Auth      string `env:"TURND_AUTH" default:"none" placeholder:"MODE" group:"listen" help:"none, which is refused off loopback; keys and oidc are not built yet."`
 
 	Database         Database `embed:"" group:"store"`
 	DatabaseMaxConns int      `env:"TURND_DATABASE_MAX_CONNS" default:"16" placeholder:"N" group:"store" help:"Connections of this process to Postgres."`
 	Migrate          string   `env:"TURND_MIGRATE" default:"sqlite" placeholder:"WHEN" group:"store" help:"Migrate at start: on, off, or sqlite for only there."`
-	SpoolDir         string   `env:"TURND_SPOOL_DIR" placeholder:"DIR" group:"store" help:"Finished replies the database has not taken; default <data dir>/spool."`
+	SpoolDir         string   `env:"TURND_SPOOL_DIR" placeholder:"DIR" group:"store" help:"Finished replies the database has not taken. Not built yet."`
 
 	Models           string        `env:"TURND_MODELS" placeholder:"FILE" group:"models" help:"Models file. Unset, ANTHROPIC_API_KEY and OPENAI_API_KEY make endpoints; without them it is the demo."`
 	Demo             bool          `env:"TURND_DEMO" group:"models" help:"Serve the scripted demo whatever keys are set."`
@@ -26,8 +26,8 @@ type Config struct {
 	FirstByteTimeout time.Duration `env:"TURND_FIRST_BYTE_TIMEOUT" default:"2m" placeholder:"TIME" group:"models" help:"Longest wait for a provider's response to begin."`
 	IdleTimeout      time.Duration `env:"TURND_IDLE_TIMEOUT" default:"5m" placeholder:"TIME" group:"models" help:"Longest silence inside a response."`
 	TotalTimeout     time.Duration `env:"TURND_TOTAL_TIMEOUT" default:"30m" placeholder:"TIME" group:"models" help:"Longest provider call."`
-	OnAmbiguous      string        `env:"TURND_ON_AMBIGUOUS" default:"abandon" placeholder:"POLICY" group:"models" help:"When a call's outcome is unknown: abandon, retry or hold."`
-	OnPartial        string        `env:"TURND_ON_PARTIAL" default:"discard" placeholder:"POLICY" group:"models" help:"When a call fails inside a reply: discard or continue."`
+	OnAmbiguous      string        `env:"TURND_ON_AMBIGUOUS" default:"abandon" placeholder:"POLICY" group:"models" help:"When a call's outcome is unknown: abandon; retry and hold are not built yet."`
+	OnPartial        string        `env:"TURND_ON_PARTIAL" default:"discard" placeholder:"POLICY" group:"models" help:"When a call fails inside a reply: discard; continue is not built yet."`
 
 	WorkerName      string        `env:"TURND_WORKER_NAME" placeholder:"NAME" group:"worker" help:"A label for people; default is the host's name."`
 	Lease           time.Duration `env:"TURND_LEASE" default:"15s" placeholder:"TIME" group:"worker" help:"How long this worker's claims hold without a renewal; renewed each third."`
@@ -41,9 +41,9 @@ type Config struct {
 	MaxContentBytes int           `env:"TURND_MAX_CONTENT_BYTES" default:"4194304" placeholder:"BYTES" group:"worker" help:"Largest content of a user turn."`
 	MaxOutputBytes  int           `env:"TURND_MAX_OUTPUT_BYTES" default:"8388608" placeholder:"BYTES" group:"worker" help:"Largest reply; it is cut there."`
 	MaxInFlight     int           `env:"TURND_MAX_IN_FLIGHT" default:"1024" placeholder:"N" group:"worker" help:"Replies that run here at once."`
-	MaxQueue        int           `env:"TURND_MAX_QUEUE" default:"1024" placeholder:"N" group:"worker" help:"Turns that wait for a place."`
-	Bus             string        `env:"TURND_BUS" default:"auto" placeholder:"KIND" group:"worker" help:"How followers on other workers hear of news: memory, poll, postgres or nats; auto is memory on SQLite and poll on Postgres."`
-	NATSURL         string        `name:"nats-url" env:"TURND_NATS_URL" placeholder:"URL" group:"worker" help:"NATS servers."`
+	MaxQueue        int           `env:"TURND_MAX_QUEUE" default:"1024" placeholder:"N" group:"worker" help:"Turns that wait for a place. Not built yet: past --max-in-flight they are refused."`
+	Bus             string        `env:"TURND_BUS" default:"auto" placeholder:"KIND" group:"worker" help:"How followers on other workers hear of news: memory or poll; auto is memory on SQLite and poll on Postgres. postgres and nats are not built yet."`
+	NATSURL         string        `name:"nats-url" env:"TURND_NATS_URL" placeholder:"URL" group:"worker" help:"NATS servers. Not built yet."`
 
 	LogFormat string `env:"TURND_LOG_FORMAT" default:"text" placeholder:"FORMAT" group:"log" help:"text or json, on stderr."`
 	LogLevel  string `env:"TURND_LOG_LEVEL" default:"info" placeholder:"LEVEL" group:"log" help:"debug, info, warn or error."`

@@ -12,7 +12,8 @@
 // tests.
 //
 // The exit status is 0 after a clean end, 1 after an error and 2 for bad flags or variables, each of which gets a line
-// of its own. The first SIGINT or SIGTERM asks for an orderly end; the second ends the process at once with status 1.
+// of its own. The first SIGINT or SIGTERM asks for an orderly end; the second ends the process at once with status 1. In
+// turnd chat, SIGINT stops the reply that is running instead.
 package main
 
 import (
@@ -27,10 +28,7 @@ import (
 )
 
 func main() {
-	ctx, stop := interruptible(context.Background())
-	code := run(ctx, os.Args[1:], os.Environ(), os.Stderr)
-	stop()
-	os.Exit(code)
+	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stderr))
 }
 
 // Exit statuses.
@@ -61,7 +59,7 @@ func run(ctx context.Context, args, environ []string, stderr io.Writer) int {
 	if !errors.As(err, &usage) {
 		return exitError
 	}
-	fmt.Fprintln(stderr, "turnd: see turnd --help, or turnd serve --help")
+	fmt.Fprintf(stderr, "turnd: see turnd %s--help\n", cmd.prefix())
 	return exitUsage
 }
 

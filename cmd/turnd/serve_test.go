@@ -290,6 +290,8 @@ func TestAPortInUseIsAnErrorThatNamesTheFlag(t *testing.T) {
 func TestADatabaseThatCannotBeReachedIsAnErrorWithoutItsPassword(t *testing.T) {
 	text := fails(t, 1, nil, "serve", "--demo", "--listen", ":0", "--database-url", "postgres://user:hidden@127.0.0.1:1/turnd")
 	require.NotContains(t, text, "hidden")
+	require.Contains(t, text, "turnd: check --database-url: Postgres can't be reached: dial tcp 127.0.0.1:1")
+	require.Equal(t, 1, strings.Count(text, "connection refused"))
 }
 
 func TestABadModelsFileIsAnErrorWithALineForEachProblem(t *testing.T) {

@@ -5,11 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver that migrations use
 
 	"github.com/turnd/turnd/migrations"
@@ -81,7 +83,7 @@ func openPostgres(ctx context.Context, cfg Config, at place) (store, error) {
 	}
 	s, err := postgres.Open(ctx, postgres.Config{URL: at.url, MaxConns: cfg.DatabaseMaxConns})
 	if err != nil {
-		return store{}, err
+		return store{}, unreachable("--database-url", err)
 	}
 	return store{Store: s, close: func() error { s.Close(); return nil }}, nil
 }
@@ -96,7 +98,29 @@ func withSQLite(at place, do func(*migrations.Set) error) error {
 }
 
 func withPostgres(at place, do func(*migrations.Set) error) error {
-	return withDB("pgx", at.direct, migrations.Postgres, do)
+	flag := "--database-url"
+	if at.direct != at.url {
+		flag = "--database-direct-url"
+	}
+	return unreachable(flag, withDB("pgx", at.direct, migrations.Postgres, do))
+}
+
+// unreachable turns the failure of a connection to Postgres into one that begins with what to look at and names the cause
+// once: the driver tells it for every address and again with every retry. Other errors stay as they are.
+func unreachable(flag string, err error) error {
+	var connect *pgconn.ConnectError
+	if !errors.As(err, &connect) {
+		return err
+	}
+	var refused *pgconn.PgError
+	var dial *net.OpError
+	switch {
+	case errors.As(connect, &refused):
+		return fmt.Errorf("check %s: Postgres refused the connection: %w", flag, refused)
+	case errors.As(connect, &dial):
+		return fmt.Errorf("check %s: Postgres can't be reached: %w", flag, dial)
+	}
+	return fmt.Errorf("check %s: Postgres can't be reached: %w", flag, errors.Unwrap(connect))
 }
 
 func withDB(driver, dsn string, open func(*sql.DB) (*migrations.Set, error), do func(*migrations.Set) error) (err error) {
