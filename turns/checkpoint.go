@@ -5,8 +5,11 @@ import (
 	"time"
 )
 
-// checkpointLoop stores, each tick, the tails of all replies that run here, in one statement, and learns from its answer
-// which of them were lost or must stop.
+// checkpointBytes bounds the pieces that one statement carries, unless those of a single reply are more.
+const checkpointBytes = 8 << 20
+
+// checkpointLoop stores, each tick, the tails of all replies that run here, in as few statements as their size allows, and
+// learns from the answers which of them were lost or must stop.
 func (s *Service) checkpointLoop(ctx context.Context) error {
 	ticker := time.NewTicker(s.set.Checkpoint)
 	defer ticker.Stop()
@@ -20,7 +23,7 @@ func (s *Service) checkpointLoop(ctx context.Context) error {
 	}
 }
 
-// checkpoint is one tick. A run that is just ending is left out: it holds its own lock.
+// checkpoint is one tick.
 func (s *Service) checkpoint(ctx context.Context) {
 	s.mu.Lock()
 	all := make([]*run, 0, len(s.runs))
@@ -28,9 +31,26 @@ func (s *Service) checkpoint(ctx context.Context) {
 		all = append(all, r)
 	}
 	s.mu.Unlock()
-	var held []*run
-	var items []Checkpoint
-	for _, r := range all {
+	ctx, cancel := context.WithTimeout(ctx, s.set.Lease)
+	defer cancel()
+	for len(all) > 0 && ctx.Err() == nil {
+		var batch []heldTail
+		batch, all = holdTails(all, checkpointBytes)
+		s.storeTails(ctx, batch)
+	}
+}
+
+// heldTail is a run whose lock is held, and its checkpoint.
+type heldTail struct {
+	run  *run
+	item Checkpoint
+}
+
+// holdTails locks runs and takes their tails, up to max bytes of them but at least one, and gives the runs that are left. A
+// run that is just ending is passed over: it holds its own lock.
+func holdTails(runs []*run, max int) (held []heldTail, rest []*run) {
+	size := 0
+	for i, r := range runs {
 		if !r.mu.TryLock() {
 			continue
 		}
@@ -38,20 +58,40 @@ func (s *Service) checkpoint(ctx context.Context) {
 			r.mu.Unlock()
 			continue
 		}
-		held = append(held, r)
-		items = append(items, r.tail())
+		item := r.tail()
+		size += bytesOf(item.Pieces)
+		if len(held) > 0 && size > max {
+			r.mu.Unlock()
+			return held, runs[i:]
+		}
+		held = append(held, heldTail{r, item})
 	}
-	if len(items) == 0 {
+	return held, nil
+}
+
+// bytesOf is how much text is in pieces, with what takes no room in the log.
+func bytesOf(pieces []Piece) (n int) {
+	for _, p := range pieces {
+		n += len(p.Text) + len(p.Seal) + len(p.ToolUseID) + len(p.ToolName)
+	}
+	return n
+}
+
+// storeTails stores tails in one statement and lets go of their runs.
+func (s *Service) storeTails(ctx context.Context, held []heldTail) {
+	if len(held) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.set.Lease)
-	defer cancel()
+	items := make([]Checkpoint, len(held))
+	for i, h := range held {
+		items[i] = h.item
+	}
 	results, err := s.store.Checkpoint(ctx, items)
-	for i, r := range held {
+	for i, h := range held {
 		if err == nil {
-			r.checkpointed(ctx, items[i], results[i])
+			h.run.checkpointed(ctx, h.item, results[i])
 		}
-		r.mu.Unlock()
+		h.run.mu.Unlock()
 	}
 	if err != nil {
 		s.logger.Warn("checkpoint not stored", "replies", len(items), "err", err)

@@ -1,0 +1,109 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tailLog is a LiveLog of which only the tail is asked.
+type tailLog struct {
+	LiveLog
+	pieces []Piece
+}
+
+func (l tailLog) Tail(from uint32) ([]Piece, uint32) {
+	n := uint32(bytesOf(l.pieces))
+	if from == n {
+		return nil, n
+	}
+	return l.pieces, n
+}
+
+// checkpointStore is a Store of which only checkpoints are asked. The statement with this number fails.
+type checkpointStore struct {
+	Store
+	fails      int
+	statements [][]Checkpoint
+}
+
+func (s *checkpointStore) Checkpoint(_ context.Context, items []Checkpoint) ([]CheckpointResult, error) {
+	s.statements = append(s.statements, items)
+	if len(s.statements) == s.fails {
+		return nil, errors.New("not stored")
+	}
+	results := make([]CheckpointResult, len(items))
+	for i := range results {
+		results[i].Held = true
+	}
+	return results, nil
+}
+
+// checkpointing is a service with runs whose logs are as many MiB long, none of it stored.
+func checkpointing(store Store, sizes ...int) (*Service, []*run) {
+	s := &Service{store: store, runs: map[ReplyID]*run{}, logger: slog.New(slog.DiscardHandler), set: Settings{Lease: time.Hour}}
+	var runs []*run
+	for _, mib := range sizes {
+		r := &run{Service: s, reply: Reply{ID: ReplyID{newID()}}, log: tailLog{pieces: []Piece{{Text: strings.Repeat("x", mib<<20)}}}}
+		s.runs[r.reply.ID] = r
+		runs = append(runs, r)
+	}
+	return s, runs
+}
+
+func TestAStatementCarriesABoundedPartOfATicksBytesAndAtLeastOneReply(t *testing.T) {
+	store := &checkpointStore{}
+	s, runs := checkpointing(store, 5, 5, 5, 20, 0, 0, 3)
+	s.checkpoint(t.Context())
+	items := 0
+	for _, statement := range store.statements {
+		bytes := 0
+		for _, item := range statement {
+			bytes += bytesOf(item.Pieces)
+		}
+		require.True(t, len(statement) == 1 || bytes <= checkpointBytes, "%d replies with %d bytes", len(statement), bytes)
+		items += len(statement)
+	}
+	require.Equal(t, len(runs), items, "each once")
+	for _, r := range runs {
+		require.EqualValues(t, bytesOf(r.log.(tailLog).pieces), r.stored)
+		require.True(t, r.mu.TryLock(), "its lock is free again")
+	}
+}
+
+func TestATickOfFewBytesIsOneStatement(t *testing.T) {
+	store := &checkpointStore{}
+	s, runs := checkpointing(store, 1, 1, 1, 0)
+	runs[2].over = true
+	runs[3].mu.Lock() // it is just ending
+	s.checkpoint(t.Context())
+	require.Len(t, store.statements, 1)
+	require.Len(t, store.statements[0], 2)
+}
+
+func TestAStatementThatFailsKeepsNoOtherFromBeingStored(t *testing.T) {
+	store := &checkpointStore{fails: 1}
+	s, runs := checkpointing(store, 9, 9, 9)
+	s.checkpoint(t.Context())
+	require.Len(t, store.statements, 3)
+	stored := 0
+	for _, r := range runs {
+		if r.stored > 0 {
+			stored++
+		}
+		require.True(t, r.mu.TryLock())
+	}
+	require.Equal(t, 2, stored)
+	for _, r := range runs {
+		r.mu.Unlock()
+	}
+	s.checkpoint(t.Context())
+	for _, r := range runs {
+		require.NotZero(t, r.stored, "the next tick stores what that one did not")
+	}
+}
