@@ -19,6 +19,8 @@ type attendance struct {
 	done  chan struct{}
 	work  sync.WaitGroup
 
+	stoppable bool // a reply is shown, or is to be
+
 	mu           sync.Mutex
 	conversation string
 	target       client.Target // what to stop; empty before the server has told of it
@@ -28,11 +30,12 @@ type attendance struct {
 	left         bool          // by the user's wish
 }
 
-// attend begins to listen. What is shown must end with the context that is returned, and end must be called then.
-func (t *talk) attend(ctx context.Context, about subject) (context.Context, *attendance) {
+// attend begins to listen. What is shown must end with the context that is returned, and end must be called then. Without
+// a subject there is nothing to stop, and an interrupt just ends the context.
+func (t *talk) attend(ctx context.Context, about *subject) (context.Context, *attendance) {
 	ctx, leave := context.WithCancel(ctx)
-	a := &attendance{talk: t, ctx: ctx, leave: leave, done: make(chan struct{})}
-	if about.delivered() {
+	a := &attendance{talk: t, ctx: ctx, leave: leave, done: make(chan struct{}), stoppable: about != nil}
+	if about != nil && about.delivered() {
 		a.conversation, a.target = about.conversation, about.target()
 	}
 	a.work.Go(a.listen)
@@ -73,7 +76,7 @@ func (a *attendance) listen() {
 				a.goAway()
 			}
 		case read := <-a.lines.next():
-			stop := strings.TrimSpace(read.text) == "/stop"
+			stop := a.stoppable && strings.TrimSpace(read.text) == "/stop"
 			a.lines.took(read, !stop)
 			if stop && !a.stop() {
 				a.want()

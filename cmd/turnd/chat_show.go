@@ -30,7 +30,7 @@ type showing struct {
 func (t *talk) show(ctx context.Context, about *subject) (showing, error) {
 	t.screen.begin()
 	t.resetCause()
-	ctx, a := t.attend(ctx, *about)
+	ctx, a := t.attend(ctx, about)
 	end, err := t.play(ctx, a, about)
 	a.end()
 	t.screen.begin()

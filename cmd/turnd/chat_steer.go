@@ -115,7 +115,7 @@ func (t *talk) pickReply(ctx context.Context, b *subject, turn *turnsv1.UserTurn
 // call makes a call about the last turn, which an interrupt calls off, and says what went wrong.
 func (t *talk) call(ctx context.Context, do func(context.Context, *subject) error) (b *subject, ok bool) {
 	t.resetCause()
-	ctx, a := t.attend(ctx, subject{})
+	ctx, a := t.attend(ctx, nil)
 	defer a.end()
 	b, err := t.subject(ctx)
 	if err == nil && b == nil {
