@@ -61,7 +61,7 @@ type Claims interface {
 	// Claim inserts replies in flight, each with its call row, its user turn if that is new, and its conversation if
 	// that is new. An item is won only if the conversation is still at ExpectVersion and not deleted, the slot is free,
 	// no reply of the conversation is in flight, and the owner is not dead; else nothing of it is written. The same item
-	// sent again after it was won is not won again.
+	// sent again after it was won is not won again. A missing parent is CodeNotFound, beside the results of the others.
 	Claim(ctx context.Context, claims []Claim) ([]ClaimResult, error)
 }
 

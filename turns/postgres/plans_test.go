@@ -124,6 +124,9 @@ func (d database) useEverything(t *testing.T) {
 		func() error { _, err := s.PermitCalls(ctx, []turns.CallPermit{permitFor(run)}); return err },
 		func() error { _, err := s.Checkpoint(ctx, []turns.Checkpoint{cp}); return err },
 		func() error {
+			return s.MarkFollowed(ctx, []turns.FollowMark{{Key: run.Key, Reply: run.Reply.ID, For: time.Minute}})
+		},
+		func() error {
 			_, err := s.ReadLogs(ctx, []turns.LogPosition{{Key: run.Key, Reply: run.Reply.ID}})
 			return err
 		},

@@ -3,13 +3,32 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 
 	"github.com/turnd/turnd/turns"
 )
 
 // Claim implements turns.Claims. The reply goes first, under all that can make the claim lose; what follows is written
-// only beside a won one. A parent that is not in the conversation shows at the commit and undoes the whole batch.
+// only beside a won one. A parent that is not in the conversation shows at the commit and undoes the whole batch, which
+// then runs again one by one: the error comes beside the results of the others.
 func (s *Store) Claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimResult, error) {
+	results, err := s.claim(ctx, claims)
+	if len(claims) < 2 || turns.CodeOf(err) != turns.CodeNotFound {
+		return results, err
+	}
+	results = make([]turns.ClaimResult, len(claims))
+	var failed []error
+	for i := range claims {
+		if alone, err := s.claim(ctx, claims[i:i+1]); err != nil {
+			failed = append(failed, err)
+		} else {
+			results[i] = alone[0]
+		}
+	}
+	return results, errors.Join(failed...)
+}
+
+func (s *Store) claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimResult, error) {
 	results := make([]turns.ClaimResult, len(claims))
 	err := s.writeTx(ctx, "claim", func(t *tx) error {
 		for _, i := range inKeyOrder(claims, func(c turns.Claim) turns.ConversationKey { return c.Key }) {

@@ -31,7 +31,7 @@ func claims() []promise {
 		{"a parent of another conversation is not found, and nothing is written", aForeignParentIsNotFound},
 		{"a further attempt of a turn that is not stored is not found", anUnknownTurnIsNotFound},
 		{"items of a batch are answered each, in their order", aBatchIsAnsweredEach},
-		{"a batch with an item that breaks a reference writes nothing", aBrokenBatchWritesNothing},
+		{"an item of a batch that breaks a reference is not found, and undoes no other", aBrokenItemUndoesNoOther},
 		{"a batch of nothing does nothing", nothingDoesNothing},
 	}
 }
@@ -232,10 +232,18 @@ func aBatchIsAnsweredEach(t *testing.T, w *world) {
 	require.EqualValues(t, 6, w.count("SELECT count(*) FROM turns"))
 }
 
-func aBrokenBatchWritesNothing(_ *testing.T, w *world) {
+func aBrokenItemUndoesNoOther(t *testing.T, w *world) {
 	broken := w.first(newConversation())
 	broken.NewTurn.Parent = turns.RowID{UUID: uuid.New()}
-	w.failsNotFound(w.first(newConversation()), broken)
+	w.failsNotFound(broken)
+	results, err := w.Store.Claim(w.ctx, []turns.Claim{w.first(newConversation()), broken, w.first(newConversation())})
+	notFound(t, err)
+	require.Len(t, results, 3)
+	for i, won := range []bool{true, false, true} {
+		require.Equal(t, won, results[i].Won, i)
+	}
+	require.EqualValues(t, 2, w.count("SELECT count(*) FROM conversations"))
+	require.EqualValues(t, 4, w.count("SELECT count(*) FROM turns"))
 }
 
 func nothingDoesNothing(t *testing.T, w *world) {
