@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed again late broken
+.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again late broken
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ twice: ## Show that two servers on one Postgres make one reply of a turn sent to
 
 killed: ## Show that a turn survives kill -9 of its server, and what was wasted is on the ledger.
 	$(VERDICT) killed .ci/checks killed
+
+stop: ## Show that a cancelled reply stops its provider, frees its slot and tells each follower once.
+	$(VERDICT) stop .ci/checks stop
 
 again: ## Show stop, again, another: cancel, regenerate, select and interrupt on two servers at once.
 	$(VERDICT) again .ci/checks again

@@ -19,6 +19,7 @@ type heard struct {
 	offset    uint32 // where the log stands
 	deltas    int
 	completed bool
+	terminals int
 	abandoned *turnsv1.Abandoned
 }
 
@@ -73,8 +74,10 @@ func (l *listener) take(e *turnsv1.Event) error {
 		l.deltas++
 	case *turnsv1.Event_Completed:
 		l.completed = true
+		l.terminals++
 	case *turnsv1.Event_Abandoned:
 		l.abandoned = k.Abandoned
+		l.terminals++
 		return nil
 	}
 	if e.GetOffset() != l.offset {

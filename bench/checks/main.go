@@ -22,13 +22,14 @@ var checks = map[string]func(*lab) error{
 	"twice":  twice,
 	"killed": killed,
 	"broken": broken,
+	"stop":   stop,
 	"again":  again,
 	"late":   late,
 }
 
 func main() {
 	if len(os.Args) != 2 || checks[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: checks once|twice|killed|broken|again|late")
+		fmt.Fprintln(os.Stderr, "usage: checks once|twice|killed|broken|stop|again|late")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
