@@ -8,22 +8,8 @@ import (
 // checkpointBytes bounds the pieces that one statement carries, unless those of a single reply are more.
 const checkpointBytes = 8 << 20
 
-// checkpointLoop stores, each tick, the tails of all replies that run here, in as few statements as their size allows, and
+// checkpoint stores, each tick, the tails of all replies that run here, in as few statements as their size allows, and
 // learns from the answers which of them were lost or must stop.
-func (s *Service) checkpointLoop(ctx context.Context) error {
-	ticker := time.NewTicker(s.set.Checkpoint)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			s.checkpoint(ctx)
-		}
-	}
-}
-
-// checkpoint is one tick.
 func (s *Service) checkpoint(ctx context.Context) {
 	s.mu.Lock()
 	all := make([]*run, 0, len(s.runs))

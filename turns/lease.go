@@ -74,20 +74,6 @@ func (l *lease) mayCondemn() bool {
 	return !l.steady.IsZero() && time.Since(l.steady) >= l.ttl && time.Since(l.good) < l.ttl
 }
 
-// run renews each third of the lease until ctx ends.
-func (l *lease) run(ctx context.Context) error {
-	ticker := time.NewTicker(l.ttl / 3)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			l.renew(ctx)
-		}
-	}
-}
-
 // retire buries this worker.
 func (l *lease) retire(ctx context.Context) error {
 	l.mu.Lock()
@@ -102,6 +88,7 @@ func (l *lease) isRetired() bool {
 	return l.retired
 }
 
+// renew is called each third of the lease.
 func (l *lease) renew(ctx context.Context) {
 	if l.isRetired() {
 		return

@@ -99,9 +99,9 @@ func (s *Service) Start(ctx context.Context) error { return s.lease.register(ctx
 // first, then the end of ctx.
 func (s *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	for _, loop := range []func(context.Context) error{s.lease.run, s.checkpointLoop, s.sweepLoop} {
-		wg.Go(func() { _ = loop(ctx) })
-	}
+	wg.Go(func() { every(ctx, s.lease.ttl/3, s.lease.renew) })
+	wg.Go(func() { every(ctx, s.set.Checkpoint, s.checkpoint) })
+	wg.Go(func() { every(ctx, s.set.Sweep, s.tidy) })
 	wg.Wait()
 	return nil
 }

@@ -13,27 +13,19 @@ const sweepBatch = 200
 // workerMemory is how long a dead worker's row is kept for people to see.
 const workerMemory = time.Hour
 
-// sweepLoop resolves, each interval, the claims of workers that are gone and replies past their deadline.
-func (s *Service) sweepLoop(ctx context.Context) error {
-	ticker := time.NewTicker(s.set.Sweep)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			ctx, cancel := context.WithTimeout(ctx, max(s.set.Sweep, time.Second))
-			if err := s.sweep(ctx, StaleQuery{Limit: sweepBatch}); err != nil {
-				s.logger.Warn("sweep failed", "err", err)
-			}
-			if err := s.store.ForgetWorkers(ctx, workerMemory); err != nil {
-				s.logger.Warn("old rows of dead workers not deleted", "err", err)
-			}
-			if err := s.audit(ctx); err != nil {
-				s.logger.Warn("audit of own claims failed", "err", err)
-			}
-			cancel()
-		}
+// tidy resolves, each interval, the claims of workers that are gone, replies past their deadline, and claims of this
+// worker's own that nothing runs.
+func (s *Service) tidy(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, max(s.set.Sweep, time.Second))
+	defer cancel()
+	if err := s.sweep(ctx, StaleQuery{Limit: sweepBatch}); err != nil {
+		s.logger.Warn("sweep failed", "err", err)
+	}
+	if err := s.store.ForgetWorkers(ctx, workerMemory); err != nil {
+		s.logger.Warn("old rows of dead workers not deleted", "err", err)
+	}
+	if err := s.audit(ctx); err != nil {
+		s.logger.Warn("audit of own claims failed", "err", err)
 	}
 }
 
