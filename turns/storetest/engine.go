@@ -65,6 +65,7 @@ func areas() []area {
 		{"supersede", supersedes()},
 		{"selects", selects()},
 		{"owned", owned()},
+		{"followed", followed()},
 		{"returns", returns()},
 		{"revive", revivals()},
 		{"salvage", salvages()},
