@@ -53,11 +53,18 @@ func (r *run) finish(ctx context.Context, e Ending) {
 			r.log.Stall(err)
 		}
 		if !pause(r.last, time.Duration(rand.Int64N(int64(wait)))+wait/2) {
+			r.countLost()
 			r.logger.Error("reply's ending lost at shutdown", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String())
 			r.log.Move()
 			return
 		}
 	}
+}
+
+func (s *Service) countLost() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost++
 }
 
 // end writes the ending once and finds out what became of it. ok is false if the reply is no longer this worker's.

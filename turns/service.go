@@ -3,6 +3,7 @@ package turns
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -75,6 +76,8 @@ type Service struct {
 	places  int
 	runs    map[ReplyID]*run
 	running sync.WaitGroup
+	// lost counts endings that could not be stored before the hard limit of Drain.
+	lost int
 }
 
 // New makes a service. It does nothing until Start.
@@ -123,6 +126,16 @@ func (s *Service) InFlight() int {
 	return len(s.runs)
 }
 
+// lostEndings says how many replies ended here and were not stored.
+func (s *Service) lostEndings() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d replies have ended and could not be stored", s.lost)
+}
+
 // leavePlace gives back a place taken by admit.
 func (s *Service) leavePlace() {
 	s.mu.Lock()
@@ -166,7 +179,7 @@ func (s *Service) Drain(ctx context.Context, hard time.Duration) error {
 	s.stopLast()
 	retire, cancel := context.WithTimeout(context.WithoutCancel(ctx), hard)
 	defer cancel()
-	return s.lease.retire(retire)
+	return errors.Join(s.lostEndings(), s.lease.retire(retire))
 }
 
 // Advice says what a client may do about a reply as it stands.
