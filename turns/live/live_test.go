@@ -237,7 +237,7 @@ func must(t *testing.T, err error) {
 	require.NoError(t, err)
 }
 
-func TestSilenceIsFilledWithHeartbeatsThatTakeNoRoom(t *testing.T) {
+func TestC78SilenceIsFilledWithHeartbeatsThatTakeNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf()
 		hub := newHub(s)
