@@ -38,15 +38,22 @@
 // workers of a turn. An unknown outcome is an answer of its own: the reply is abandoned as ambiguous, its slot is free,
 // and the client's next delivery is the deliberate retry.
 //
+// # Stop, again, another
+//
+// Cancel marks the generation, so that nothing of it starts any more, and asks the owner, which ends the reply with the
+// exact partial; a silent owner's reply is ended for it after a second, a buried one's at once. Regenerate is a
+// compare-and-set on the turn's generation, Select one on the conversation's version. A worker that finds its reply ended
+// from outside revives it while it streams, salvages it once it is whole, or settles what it knows of it, once; the
+// indexes decide whether the slot is free.
+//
 // # States
 //
 // Transitions is the table of all that may become of a reply. In short:
 //
-//	claim -> in_flight -> complete
-//	                   -> abandoned(reason), by its owner, or by a sweep once the owner is buried
+//	claim -> in_flight -> complete -> abandoned(superseded) -> complete again, by select
+//	                   -> abandoned(reason), by its owner, or from outside once the owner is buried or asked to stop
 //
-// What stands in the table beyond that (held, take over, revive, salvage, supersede, select) is the rest of the
-// protocol; the stores' constraints already allow for it.
+// Held, take over and replace stand in the table, and the stores' constraints allow for them; nothing makes them yet.
 //
 // # What surprises
 //
