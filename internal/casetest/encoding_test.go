@@ -70,7 +70,7 @@ func TestC77SizesAreBoundedBothWays(t *testing.T) {
 		w.paid(0, 0)
 		w.stands(map[string]int{qUsers: 0, qConvs: 0})
 
-		const deltas, size = 1500, 4096 // a reply of 6 MB
+		const deltas, size = 96, 64 << 10 // a reply of 6 MB
 		w.script(scripted.Rule{Name: "long", Plan: scripted.Plan{Reply: &scripted.Reply{Deltas: deltas, DeltaBytes: size, Seed: 1}}})
 		conversation := newID()
 		first := ask(conversation, newID(), "one")
@@ -81,7 +81,9 @@ func TestC77SizesAreBoundedBothWays(t *testing.T) {
 		require.LessOrEqual(t, len(stored(read)), 1<<20+8)
 		require.Equal(t, uint32(2+deltas*size), read.GetLength())
 
-		for range 3 {
+		w.script(plain(4))
+		conversation = newID()
+		for range 4 {
 			s.turn(ask(conversation, newID(), strings.Repeat("y", 600<<10)), nil).completes()
 		}
 		entries, pages, token := 0, 0, ""

@@ -57,7 +57,7 @@ func onEachEngine(t *testing.T, play func(*testing.T, *world)) {
 }
 
 func newWorld(t *testing.T, engine string) *world {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	t.Cleanup(cancel)
 	set := turns.DefaultSettings()
 	set.Checkpoint, set.Backoff = 20*time.Millisecond, time.Millisecond
