@@ -28,7 +28,7 @@ func again(l *lab) error {
 		return err
 	}
 	p, err := l.provider(object{"rules": []object{
-		{"name": "long", "match": object{"text": "long story"}, "plan": paced(2000, 5)},
+		{"name": "long", "match": object{"text": "long story$"}, "plan": paced(2000, 5)},
 		{"name": "short", "plan": paced(24, 2)}}})
 	if err != nil {
 		return err

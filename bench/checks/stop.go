@@ -24,7 +24,7 @@ const (
 // stop cancels a reply of five thousand deltas at its twentieth: at the server that makes it, at another, and at another
 // while the one that made it is dead.
 func stop(l *lab) error {
-	p, err := l.provider(object{"rules": []object{{"name": "long", "match": object{"text": "long"}, "plan": paced(5000, 4)}, plain(8)}})
+	p, err := l.provider(object{"rules": []object{{"name": "long", "match": object{"text": "long answer$"}, "plan": paced(5000, 4)}, plain(8)}})
 	if err != nil {
 		return err
 	}
