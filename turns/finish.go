@@ -26,9 +26,12 @@ func (r *run) abandon(ctx context.Context, reason Reason, retryAfter time.Durati
 	r.finish(ctx, e)
 }
 
-// finish commits an ending and only then tells the followers. The commit is tried for as long as the service lives: paid
-// output is not thrown away because the database is out of reach. Its outcome is never assumed: after an error the row
-// is read again.
+// refusals is how often an ending is tried again that the database answers with an error of its own.
+const refusals = 8
+
+// finish commits an ending and only then tells the followers. While the database is out of reach the commit is tried for
+// as long as the service lives: paid output is not thrown away for that. Its outcome is never assumed: after an error the
+// row is read again. An ending that the database keeps refusing is given up, and said so.
 func (r *run) finish(ctx context.Context, e Ending) {
 	r.closeCalls(ctx)
 	r.mu.Lock()
@@ -41,7 +44,7 @@ func (r *run) finish(ctx context.Context, e Ending) {
 	if e.Call != nil {
 		e.Usage = e.Usage.Add(e.Call.Usage)
 	}
-	begun := time.Now()
+	begun, refused := time.Now(), 0
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		ended, ok, err := r.end(ctx, &e)
 		if err == nil {
@@ -52,9 +55,12 @@ func (r *run) finish(ctx context.Context, e Ending) {
 		if time.Since(begun) > r.set.Lease {
 			r.log.Stall(err)
 		}
-		if !pause(r.last, time.Duration(rand.Int64N(int64(wait)))+wait/2) {
+		if !errors.Is(err, ErrStoreUnavailable) && !errors.Is(err, ErrUnknownOutcome) {
+			refused++
+		}
+		if refused > refusals || !pause(r.last, time.Duration(rand.Int64N(int64(wait)))+wait/2) {
 			r.countLost()
-			r.logger.Error("reply's ending lost at shutdown", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String())
+			r.logger.Error("reply's ending lost", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String())
 			r.log.Move()
 			return
 		}
