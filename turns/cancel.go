@@ -22,28 +22,56 @@ func (s *Service) Cancel(ctx context.Context, caller Caller, conversation Conver
 	if err != nil {
 		return Reply{}, err
 	}
+	q := LookupQuery{Key: key, Turn: turn.ID}
 	if turn.ID.Row() != id {
-		st, err := s.lookup(ctx, LookupQuery{Key: key, Turn: turn.ID, Cursor: ReplyID(id)})
-		if err != nil {
-			return Reply{}, err
-		}
-		if named := st.Cursor; named != nil && (st.Newest == nil || named.ID != st.Newest.ID) && !named.Status.stoppable() {
-			return *named, nil
-		}
+		q.Cursor = ReplyID(id)
+	}
+	st, err := s.lookup(ctx, q)
+	if err != nil {
+		return Reply{}, err
+	}
+	target := st.target()
+	if !q.Cursor.IsZero() {
+		target = st.Cursor
+	}
+	switch {
+	case target == nil:
+		return Reply{}, NotFound("reply", "reply_id")
+	case !st.stoppable(*target):
+		return *target, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
-	reply, err := s.stopTurn(ctx, key, turn.ID)
+	reply, err := s.stopTurn(ctx, key, *target)
+	if err == nil && !q.Cursor.IsZero() && reply.ID != target.ID {
+		reply, err = s.store.ReadReply(ctx, key, target.ID)
+		reply.Content = nil
+	}
 	return reply, outOfTime(err)
 }
 
-// stoppable reports whether there is something to stop.
+// target is the turn's live reply, or its newest.
+func (st Standing) target() *Reply {
+	if st.Live != nil {
+		return st.Live
+	}
+	return st.Newest
+}
+
+// stoppable reports whether a stop of a reply's generation is still to be asked for: the reply runs or is held, or it is
+// the last attempt of a generation that sending the turn again would go on with.
+func (st Standing) stoppable(r Reply) bool {
+	return r.Status.stoppable() || st.Live == nil && st.Newest.ID == r.ID && r.Reason.Curable()
+}
+
+// stoppable reports whether a reply in this status is still to be ended.
 func (s Status) stoppable() bool { return s == StatusInFlight || s == StatusHeld }
 
-// stopTurn asks for the stop and sees it through.
-func (s *Service) stopTurn(ctx context.Context, key ConversationKey, turn TurnID) (Reply, error) {
-	reply, err := s.store.RequestStop(ctx, key, turn)
-	if err != nil || reply.Status != StatusInFlight {
+// stopTurn asks for a stop of a reply's generation and sees it through. A later generation of the turn stays as it is: it
+// was asked for after what is to be stopped.
+func (s *Service) stopTurn(ctx context.Context, key ConversationKey, target Reply) (Reply, error) {
+	reply, err := s.store.RequestStop(ctx, key, target.Turn, target.Generation)
+	if err != nil || reply.Status != StatusInFlight || reply.Generation != target.Generation {
 		return reply, err
 	}
 	s.stopRun(reply.ID)
@@ -84,7 +112,7 @@ func (s *Service) awaitStop(ctx context.Context, key ConversationKey, reply Repl
 
 // interrupt stops the reply that keeps a conversation busy, for a turn that is to be answered at once.
 func (a *arrival) interrupt(ctx context.Context, running Reply) error {
-	_, err := a.stopTurn(ctx, a.key, running.Turn)
+	_, err := a.stopTurn(ctx, a.key, running)
 	if errors.Is(err, ErrNotFound) {
 		return nil // gone meanwhile; the next look decides
 	}

@@ -54,10 +54,7 @@ func (a *arrival) regenerateRound(ctx context.Context) (reply Reply, replayed, d
 	case st.Turn == nil || st.Cursor == nil:
 		return Reply{}, false, false, NotFound("reply", "reply_id")
 	}
-	target := st.Live
-	if target == nil {
-		target = st.Newest
-	}
+	target := st.target()
 	if a.pending != nil && st.Newest.ID == a.reply && st.Newest.Status == StatusInFlight {
 		return a.won(st, *st.Newest).Reply, false, true, nil
 	}
@@ -66,7 +63,7 @@ func (a *arrival) regenerateRound(ctx context.Context) (reply Reply, replayed, d
 		expect = st.Cursor.Generation
 	}
 	if expect < st.Turn.Generation {
-		return *target, true, true, nil
+		return *st.Newest, true, true, nil
 	}
 	if err := a.checkReplaceable(st, *target, expect); err != nil {
 		return Reply{}, false, false, err
@@ -80,11 +77,11 @@ func (a *arrival) checkReplaceable(st Standing, target Reply, expect int32) erro
 	switch {
 	case expect > st.Turn.Generation:
 		return invalid("expected_generation", fmt.Sprintf("is ahead of the turn's, which is %d", st.Turn.Generation))
-	case target.Status.stoppable():
-		return wrongState(target)
 	case target.ID != st.Cursor.ID:
 		return &Error{Code: CodeReplyChanged, Field: "reply_id", Problem: "is not the reply that would be replaced; read the turn again",
 			Meta: map[string]string{"live_reply_id": target.ID.String()}}
+	case target.Status.stoppable():
+		return wrongState(target)
 	}
 	return nil
 }

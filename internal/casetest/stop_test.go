@@ -405,3 +405,36 @@ func TestC19AHungProviderIsEndedByItsLimitsAndTheNextTurnIsToldWhatBlocks(t *tes
 		s.turn(next, nil).completes()
 	})
 }
+
+func TestALateCancelOfOneReplyDoesNotStopTheNextGeneration(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		s := w.serve()
+		w.script(scripted.Rule{Match: scripted.Match{Nth: 1}, Plan: stoppable("first", 64, 20).Plan}, gate("", "second", 64, 20))
+		in := ask(newID(), newID(), "hi")
+		running := s.turn(in, nil)
+		old := running.at(1 + 19*16).reply
+		s.cancelTurn(in)
+		running.abandons(cancelled)
+		made, err := s.regenerate(in.GetConversationId(), old, 0)
+		require.NoError(t, err)
+		again := s.turn(in, nil)
+		again.at(1 + 19*16)
+		cancel := func(reply string) *turnsv1.Reply {
+			got, err := s.turns.CancelReply(w.ctx, &turnsv1.CancelReplyRequest{ConversationId: in.GetConversationId(), Target: &turnsv1.CancelReplyRequest_ReplyId{ReplyId: reply}})
+			require.NoError(t, err)
+			return got.GetReply()
+		}
+		require.Equal(t, old, cancel(old).GetReplyId(), "the answer is the reply that was named")
+		w.stands(map[string]int{qInFlight: 1})
+		require.NoError(t, w.provider.OpenGate("second"))
+		again.completes()
+		next := made.GetReply().GetReplyId()
+		other, err := s.regenerate(in.GetConversationId(), next, 0)
+		require.NoError(t, err)
+		s.follow(in.GetConversationId(), other.GetReply().GetReplyId(), 0).completes()
+		_, err = s.choose(in.GetConversationId(), next)
+		require.NoError(t, err)
+		require.Equal(t, superseded, cancel(other.GetReply().GetReplyId()).GetAbandonReason())
+		require.Equal(t, next, s.turn(in, nil).completes().reply)
+	})
+}

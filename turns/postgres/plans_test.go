@@ -135,7 +135,7 @@ func (d database) useEverything(t *testing.T) {
 		func() error { _, err := s.StaleReplies(ctx, turns.StaleQuery{Limit: 100}); return err },
 		func() error { _, err := s.StaleReplies(ctx, turns.StaleQuery{Key: &run.Key, Limit: 1}); return err },
 		func() error { _, err := s.Sweep(ctx, sw); return err },
-		func() error { _, err := s.RequestStop(ctx, run.Key, run.Turn); return err },
+		func() error { _, err := s.RequestStop(ctx, run.Key, run.Turn, 0); return err },
 		func() error {
 			_, err := s.Select(ctx, turns.Selection{Key: run.Key, ExpectVersion: 5, Turn: run.Turn, Select: run.Reply.ID, Supersede: run.Reply.ID})
 			return err

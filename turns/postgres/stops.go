@@ -32,7 +32,7 @@ WITH seen AS MATERIALIZED (
 	WHERE r.role = 'assistant' ORDER BY (r.status <> 'abandoned') DESC, r.attempt DESC LIMIT 1 FOR NO KEY UPDATE OF r
 ), stopping AS (
 	SELECT f.id AS reply_id FROM asked a JOIN found f ON f.responds_to = a.id
-	WHERE f.status <> 'complete' AND (a.cancelled_generation < a.generation OR f.status = 'held'
+	WHERE f.status <> 'complete' AND (@generation::int = 0 OR a.generation = @generation::int) AND (a.cancelled_generation < a.generation OR f.status = 'held'
 		OR (f.status = 'in_flight' AND NOT f.cancel_requested))
 ), moved AS (
 	UPDATE conversations c SET version = c.version + 1 FROM stopping s WHERE c.conversation_key = @key
@@ -62,9 +62,10 @@ type stopRow struct {
 }
 
 // RequestStop implements turns.Stops.
-func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID) (turns.Reply, error) {
+func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, generation int32) (turns.Reply, error) {
+	args := stopArgs(key, turn, generation)
 	for range stopTries {
-		row, found, err := one(ctx, s.pool, requestStop, stopArgs(key, turn), pgx.RowToStructByName[stopRow])
+		row, found, err := one(ctx, s.pool, requestStop, args, pgx.RowToStructByName[stopRow])
 		switch {
 		case err != nil:
 			return turns.Reply{}, mapWrite("request a stop", err)
@@ -82,8 +83,8 @@ func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn
 	return turns.Reply{}, turns.Unavailable(errors.New("request a stop: the conversation moved each time"))
 }
 
-func stopArgs(key turns.ConversationKey, turn turns.TurnID) pgx.NamedArgs {
-	return pgx.NamedArgs{"key": zeronull.UUID(key), "turn": zeronull.UUID(turn.UUID)}
+func stopArgs(key turns.ConversationKey, turn turns.TurnID, generation int32) pgx.NamedArgs {
+	return pgx.NamedArgs{"key": zeronull.UUID(key), "turn": zeronull.UUID(turn.UUID), "generation": generation}
 }
 
 // Both replies are locked and judged before anything is written. The slot is freed first, and the choice looks at that,

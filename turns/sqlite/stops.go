@@ -8,7 +8,7 @@ import (
 
 // A generation that has its answer can't be stopped any more.
 const stopTurn = `UPDATE turns SET cancelled_generation = generation
-	WHERE conversation_key = @key AND id = @turn AND cancelled_generation < generation
+	WHERE conversation_key = @key AND id = @turn AND cancelled_generation < generation AND (@generation = 0 OR generation = @generation)
 		AND NOT EXISTS (SELECT 1 FROM turns r WHERE r.conversation_key = @key AND r.responds_to = @turn AND r.role = 'assistant'
 			AND r.status = 'complete')`
 
@@ -17,17 +17,17 @@ const stopReply = `UPDATE turns SET cancel_requested = 1,
 		status = CASE status WHEN 'held' THEN 'abandoned' ELSE status END,
 		reason = CASE status WHEN 'held' THEN 'cancelled' ELSE reason END,
 		end_time = CASE status WHEN 'held' THEN @now ELSE end_time END
-	WHERE conversation_key = @key AND responds_to = @turn AND role = 'assistant'
+	WHERE conversation_key = @key AND responds_to = @turn AND role = 'assistant' AND (@generation = 0 OR generation = @generation)
 		AND (status = 'held' OR status = 'in_flight' AND cancel_requested = 0)`
 
 // RequestStop implements turns.Stops. Asked again it only stops a reply that was held meanwhile.
-func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID) (reply turns.Reply, err error) {
+func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, generation int32) (reply turns.Reply, err error) {
 	err = s.writeTx(ctx, "request stop", func(t *tx) error {
-		marked, err := t.won(stopTurn, arg("key", key[:]), blob("turn", turn.UUID))
+		marked, err := t.won(stopTurn, arg("key", key[:]), blob("turn", turn.UUID), arg("generation", generation))
 		if err != nil {
 			return err
 		}
-		stopped, err := t.won(stopReply, arg("key", key[:]), blob("turn", turn.UUID), arg("now", t.now))
+		stopped, err := t.won(stopReply, arg("key", key[:]), blob("turn", turn.UUID), arg("generation", generation), arg("now", t.now))
 		if err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ func (w *world) everyMethod(ctx context.Context, claim turns.Claim, check func(m
 	check("End", second(s.End(ctx, []turns.Ending{completing(claim, 0, whole("a"))})))
 	check("StaleReplies", second(s.StaleReplies(ctx, turns.StaleQuery{Limit: 1})))
 	check("Sweep", second(s.Sweep(ctx, expiring(claim, 0))))
-	check("RequestStop", second(s.RequestStop(ctx, key, claim.Turn)))
+	check("RequestStop", second(s.RequestStop(ctx, key, claim.Turn, 0)))
 	check("Select", second(s.Select(ctx, turns.Selection{Key: key, ExpectVersion: 1, Turn: claim.Turn, Select: claim.Reply.ID})))
 	check("OwnedReplies", second(s.OwnedReplies(ctx, w.worker, 0, 1)))
 	check("Revive", second(s.Revive(ctx, reviving(claim, w.worker))))

@@ -280,8 +280,8 @@ func (f *Faults) Settle(ctx context.Context, e turns.Ending) (bool, error) {
 }
 
 // RequestStop implements turns.Store.
-func (f *Faults) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID) (turns.Reply, error) {
-	return spoil(ctx, f, "RequestStop", func() (turns.Reply, error) { return f.store.RequestStop(ctx, key, turn) })
+func (f *Faults) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, generation int32) (turns.Reply, error) {
+	return spoil(ctx, f, "RequestStop", func() (turns.Reply, error) { return f.store.RequestStop(ctx, key, turn, generation) })
 }
 
 // Select implements turns.Store.

@@ -165,7 +165,7 @@ func whatIsMissingIsNamed(t *testing.T, w *world) {
 			return err
 		}},
 		"RequestStop": {turns.NotFound("turn", ""), func() error {
-			_, err := w.Store.RequestStop(w.ctx, c.key, newTurnID())
+			_, err := w.Store.RequestStop(w.ctx, c.key, newTurnID(), 0)
 			return err
 		}},
 		"Claim": {turns.NotFound("turn", "input.parent_id"), func() error {

@@ -10,6 +10,7 @@ import (
 
 func stops() []promise {
 	return []promise{
+		{"a stop of an earlier generation changes nothing", aStopOfAnEarlierGenerationChangesNothing},
 		{"a stop is told to the owner at its next checkpoint", aStopIsTold},
 		{"a stop refuses further calls", aStopRefusesCalls},
 		{"a stop asks nothing of another turn's reply", aStopIsOfOneTurn},
@@ -32,7 +33,7 @@ func stops() []promise {
 // stop asks for a stop of a turn.
 func (w *world) stop(c conversation, turn turns.TurnID) turns.Reply {
 	w.t.Helper()
-	r, err := w.Store.RequestStop(w.ctx, c.key, turn)
+	r, err := w.Store.RequestStop(w.ctx, c.key, turn, 0)
 	require.NoError(w.t, err)
 	return r
 }
@@ -111,9 +112,9 @@ func aStopOfNothingIsNotFound(t *testing.T, w *world) {
 	c, claim := w.fresh()
 	w.unchanged(func() {
 		for _, miss := range []func() (turns.Reply, error){
-			func() (turns.Reply, error) { return w.Store.RequestStop(w.ctx, c.key, newTurnID()) },
-			func() (turns.Reply, error) { return w.Store.RequestStop(w.ctx, newConversation().key, claim.Turn) },
-			func() (turns.Reply, error) { return w.Store.RequestStop(w.ctx, c.key, turns.TurnID(claim.Reply.ID)) },
+			func() (turns.Reply, error) { return w.Store.RequestStop(w.ctx, c.key, newTurnID(), 0) },
+			func() (turns.Reply, error) { return w.Store.RequestStop(w.ctx, newConversation().key, claim.Turn, 0) },
+			func() (turns.Reply, error) { return w.Store.RequestStop(w.ctx, c.key, turns.TurnID(claim.Reply.ID), 0) },
 		} {
 			r, err := miss()
 			notFound(t, err)
@@ -209,4 +210,18 @@ func stoppedRepliesAreStale(t *testing.T, w *world) {
 		require.Equal(t, claim.Reply.ID, stale[0].Reply.ID)
 		require.Equal(t, []bool{true, false, false}, []bool{stale[0].CancelRequested, stale[0].OwnerDead, stale[0].DeadlinePassed})
 	}
+}
+
+func aStopOfAnEarlierGenerationChangesNothing(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	w.finish(completing(claim, 0, whole("a")))
+	second := w.win(w.regenerate(c, claim.Turn))
+	w.unchanged(func() {
+		reply, err := w.Store.RequestStop(w.ctx, c.key, claim.Turn, 1)
+		require.NoError(t, err)
+		require.Equal(t, second.Reply.ID, reply.ID)
+	})
+	_, err := w.Store.RequestStop(w.ctx, c.key, claim.Turn, 2)
+	require.NoError(t, err)
+	require.True(t, w.read(c, second.Reply.ID).CancelRequested)
 }

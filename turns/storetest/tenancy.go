@@ -78,7 +78,7 @@ func everyReturnMisses(t *testing.T, w *world) {
 	s.Key, regenerate.Key, r.Fence.Key, e.Fence.Key = f.key, f.key, f.key, f.key
 	require.Equal(t, second.Reply.ID, regenerate.Supersede)
 	w.unchanged(func() {
-		_, err := w.Store.RequestStop(w.ctx, f.key, lost.Turn)
+		_, err := w.Store.RequestStop(w.ctx, f.key, lost.Turn, 0)
 		notFound(t, err)
 		require.False(t, w.choose(s))
 		require.False(t, w.claim(regenerate).Won)
