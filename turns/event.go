@@ -40,6 +40,9 @@ func (Heartbeat) isEvent() {}
 type Logs interface {
 	// Open makes the live log of a reply that was just claimed. The caller must end it by End or Move.
 	Open(key ConversationKey, reply Reply) LiveLog
+	// HintStop tells the worker that runs a reply, whichever it is, that a stop was asked for. It is a hint and may be lost:
+	// the store has the truth.
+	HintStop(id ReplyID)
 }
 
 // LiveLog is the log of a running reply in memory, with its followers. A slow follower never holds up the writer: it
@@ -47,8 +50,13 @@ type Logs interface {
 type LiveLog interface {
 	// Append adds a piece and wakes the followers.
 	Append(p Piece) error
-	// Tail is the log from an offset on, and its length.
+	// Tail is the log from an offset on, and its length. An offset before First gives no pieces.
 	Tail(from uint32) (pieces []Piece, length uint32)
+	// First is where the part of the log that is in memory begins.
+	First() uint32
+	// Stored says that the log is stored up to an offset. What lies before it may be let go of: a long log keeps its tail in
+	// memory, and followers further back read from the store.
+	Stored(to uint32)
 	// Len is the log's length.
 	Len() uint32
 	// Watched counts those who follow here and says since when that is so.

@@ -39,14 +39,14 @@ func (l *lease) register(ctx context.Context) error {
 	if err := l.store.RegisterWorker(ctx, Worker{ID: id, Name: l.name}, l.ttl); err != nil {
 		return err
 	}
-	uptime, err := l.store.ServerUptime(ctx)
+	server, err := l.store.Server(ctx)
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.id, l.good, l.steady = id, begun, begun
-	if uptime >= l.ttl {
+	if server.Uptime >= l.ttl {
 		// The database has answered for a whole lease. What is left to wait for is that every living worker renews, which
 		// each does within a third of a lease.
 		l.steady = begun.Add(-l.ttl / 3)

@@ -39,8 +39,16 @@ type Leases interface {
 	BuryWorkers(ctx context.Context, except ...WorkerID) ([]WorkerID, error)
 	// ForgetWorkers removes dead workers whose lease ended longer than age ago and who own no reply in flight.
 	ForgetWorkers(ctx context.Context, age time.Duration) error
-	// ServerUptime is how long the database has been answering without a restart, as far as the engine can tell.
-	ServerUptime(ctx context.Context) (time.Duration, error)
+	// Server says which life of which database server answers.
+	Server(ctx context.Context) (ServerLife, error)
+}
+
+// ServerLife is one run of a database server, from its start to its end.
+type ServerLife struct {
+	// Name differs from one life to the next: a restart, and a failover to another server, both change it.
+	Name string
+	// Uptime is how long this life has lasted, as far as the engine can tell.
+	Uptime time.Duration
 }
 
 // Worker is one running process.
@@ -148,10 +156,13 @@ type NewTurn struct {
 	Options   Options
 }
 
-// NewReply is a reply to insert as in flight with epoch 1.
+// NewReply is a reply to insert as in flight.
 type NewReply struct {
 	ID      ReplyID
 	Attempt int32
+	// Epoch is 1 for a reply that was never stored before (0 stands for it); one that a failover lost comes back with one
+	// more than it had.
+	Epoch int64
 	// Generation is the user turn's, or one more: then the user turn's grows with it.
 	Generation int32
 	// Options are what the request was built with, where that differs from the turn's own: a regenerate's changes, the
@@ -233,6 +244,15 @@ type Returns interface {
 	// Salvage completes a reply that was ended from outside and whose last owner has it whole.
 	// Its calls are corrected as given.
 	Salvage(ctx context.Context, e Ending) (won bool, err error)
+	// TakeOver gives a reply in flight whose owner is dead to another worker, under the next epoch. It is won only if the
+	// reply is still under the fence that was read and its log still as long, its owner is dead, no stop was asked for, its
+	// deadline has not passed, and its epoch is below MaxEpoch. Open calls are closed as given, with the next one's row
+	// opened in the same commit, under the rules of PermitCalls.
+	TakeOver(ctx context.Context, t Takeover) (TakeoverResult, error)
+	// Restore inserts a reply that a failover lost and whose slot is taken by now: as abandoned and settled, with what its
+	// last owner has of it and the rows of its calls, closed. It is won only if the conversation is still at ExpectVersion
+	// and not deleted, and the user turn is stored; the same again is not won again.
+	Restore(ctx context.Context, l LostReply) (won bool, err error)
 	// Settle gives an abandoned reply, once, what its last owner knew of it: content that extends what is stored, usage,
 	// and its calls as given. Only the reply's epoch, owner and that nobody settled it are asked for; status and reason
 	// stay. The fence's owner is the last one.
@@ -252,6 +272,46 @@ type Revival struct {
 	Deadline time.Duration
 	// Call is the call that is still under way: its row is open again.
 	Call CallID
+}
+
+// MaxEpoch bounds how often a reply is taken over or comes back: a turn that kills its workers must not go on for ever.
+const MaxEpoch = 4
+
+// Takeover is one TakeOver.
+type Takeover struct {
+	// Fence names the reply under the owner that is dead, StoredLength how long its log was when it was read.
+	Fence        Fence
+	StoredLength uint32
+	// Owner runs it from now on; it must not be dead.
+	Owner WorkerID
+	// Closed are the outcomes of calls that the dead owner left open.
+	Closed []CallOutcome
+	// Call is the row of the next call, permitted if fewer than MaxCalls are spent.
+	Call     NewCall
+	MaxCalls int
+}
+
+// TakeoverResult answers one Takeover.
+type TakeoverResult struct {
+	Won bool
+	// Calls is the number of calls of the turn and generation now, if won.
+	Calls int
+}
+
+// LostReply is one Restore.
+type LostReply struct {
+	Key           ConversationKey
+	Tenant        Tenant
+	Conversation  ConversationID
+	ExpectVersion int64
+	NextSeq       int64
+	Turn          TurnID
+	Reply         NewReply
+	// Ending is what became of it: abandoned, with a reason. Its fence and its call are not looked at.
+	Ending Ending
+	// Calls are its ledger rows, with their outcomes in the same places.
+	Calls    []NewCall
+	Outcomes []CallOutcome
 }
 
 // CallPermit asks for one further call.
@@ -409,9 +469,9 @@ type Reader interface {
 	// ReadReply reads one reply; content comes from the row once it has ended, else from its chunks. A missing one is
 	// CodeNotFound.
 	ReadReply(ctx context.Context, key ConversationKey, id ReplyID) (Reply, error)
-	// ReadLogs reads, in one statement, rows and the stored logs from an offset on, which must be 0 or the end of an
-	// earlier read. A reply that is gone has a zero Reply.ID in its view, and so has one whose log can't be read, or has no
-	// such offset: it is resolved by itself, and keeps no other from being read.
+	// ReadLogs reads, in one statement, rows and parts of the stored logs. A reply that is gone has a zero Reply.ID in its
+	// view, and so has one whose log can't be read, or has no such offset: it is resolved by itself, and keeps no other from
+	// being read.
 	ReadLogs(ctx context.Context, positions []LogPosition) ([]LogView, error)
 	// FindTurn reads the user turn that an id names: its own, or that of a reply to it. Missing is CodeNotFound.
 	FindTurn(ctx context.Context, key ConversationKey, id RowID) (UserTurn, error)
@@ -422,16 +482,19 @@ type Reader interface {
 	Entries(ctx context.Context, key ConversationKey, turns []TurnID) (map[TurnID]Entry, error)
 }
 
-// LogPosition asks for a reply's log from an offset on.
+// LogPosition asks for a reply's stored log from an offset on, at most about Max bytes of it (0: all).
 type LogPosition struct {
 	Key   ConversationKey
 	Reply ReplyID
 	From  uint32
+	Max   int
 }
 
-// LogView is a reply's row, without content, and its stored log from the offset asked for.
+// LogView is a reply's row, without content, and a part of its stored log. The part begins at From, which is at or before
+// the offset that was asked for: logs are stored in chunks, and one is read whole.
 type LogView struct {
 	Reply  Reply
+	From   uint32
 	Pieces []Piece
 }
 

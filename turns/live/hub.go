@@ -51,6 +51,9 @@ func (h *Hub) Open(key turns.ConversationKey, reply turns.Reply) turns.LiveLog {
 	return log
 }
 
+// HintStop implements turns.Logs.
+func (h *Hub) HintStop(turns.ReplyID) {}
+
 // ownedLog is the log of a reply that this worker runs, nil if it does not.
 func (h *Hub) ownedLog(id turns.ReplyID) *Log {
 	h.mu.Lock()

@@ -69,6 +69,12 @@ func (l *Log) Tail(from uint32) ([]turns.Piece, uint32) {
 	return pieces, l.log.Len()
 }
 
+// First implements turns.LiveLog.
+func (l *Log) First() uint32 { return 0 }
+
+// Stored implements turns.LiveLog.
+func (l *Log) Stored(uint32) {}
+
 // Len implements turns.LiveLog.
 func (l *Log) Len() uint32 {
 	l.mu.Lock()

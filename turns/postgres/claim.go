@@ -22,12 +22,12 @@ const claim = `
 WITH item AS (
 	SELECT * FROM unnest(@n::int[], @key::uuid[], @tenant::text[], @subject::text[], @conversation::uuid[],
 		@expect::bigint[], @next_seq::bigint[], @turn::uuid[], @is_new::bool[], @parent::uuid[], @input_hash::bytea[],
-		@content::text[], @options::text[], @supersede::uuid[], @reply::uuid[], @reply_options::text[], @attempt::int[], @generation::int[], @owner::uuid[],
+		@content::text[], @options::text[], @supersede::uuid[], @reply::uuid[], @reply_options::text[], @attempt::int[], @generation::int[], @epoch::bigint[], @owner::uuid[],
 		@endpoint::text[], @provider::text[], @model::text[], @provider_model::text[], @calls::int[], @waited_us::bigint[],
 		@request_hash::bytea[], @builder_version::int[], @window_start::uuid[], @deadline_us::bigint[], @grace_us::bigint[], @call::uuid[],
 		@number::int[], @first::bool[], @idempotency_key::text[], @request_bytes::bigint[])
 	AS i (n, conversation_key, tenant, subject, conversation_id, expect, next_seq, turn_id, is_new, parent_id, input_hash,
-		content, options, supersede, reply_id, reply_options, attempt, generation, owner, endpoint, provider, model, provider_model, calls, waited_us,
+		content, options, supersede, reply_id, reply_options, attempt, generation, epoch, owner, endpoint, provider, model, provider_model, calls, waited_us,
 		request_hash, builder_version, window_start, deadline_us, grace_us, call_id, number, first, idempotency_key, request_bytes)
 ), living AS (
 	SELECT w.worker_id FROM workers w
@@ -81,7 +81,7 @@ WITH item AS (
 		endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls, waited_us,
 		submitted_at, create_time, deadline_at, disconnect_grace_us)
 	SELECT d.conversation_key, d.reply_id, 'assistant', d.turn_id, d.turn_id, d.seq_after - 1, d.reply_options,
-		d.generation, 'in_flight', d.attempt, 1, d.owner, d.endpoint, d.provider, d.model, d.provider_model, d.request_hash, d.builder_version,
+		d.generation, 'in_flight', d.attempt, d.epoch, d.owner, d.endpoint, d.provider, d.model, d.provider_model, d.request_hash, d.builder_version,
 		d.window_start, d.calls, d.waited_us, d.at, d.at, d.at + NULLIF(d.deadline_us, 0) * interval '1 microsecond', d.grace_us
 	FROM decided d LEFT JOIN superseded s ON s.conversation_key = d.conversation_key
 	WHERE d.supersede IS NULL OR s.conversation_key IS NOT NULL
@@ -100,7 +100,7 @@ WITH item AS (
 ), call AS (
 	INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id, epoch,
 		number, first, endpoint, provider, model, idempotency_key, request_hash, request_bytes, create_time)
-	SELECT w.conversation_key, w.call_id, w.tenant, w.conversation_id, w.turn_id, w.generation, w.reply_id, 1,
+	SELECT w.conversation_key, w.call_id, w.tenant, w.conversation_id, w.turn_id, w.generation, w.reply_id, w.epoch,
 		w.number, w.first, w.endpoint, w.provider, w.model, w.idempotency_key, w.request_hash, w.request_bytes, w.at
 	FROM won w
 )
@@ -205,6 +205,7 @@ func addReplies(args pgx.NamedArgs, replies []turns.NewReply) {
 	args["reply"] = column(replies, func(r *turns.NewReply) zeronull.UUID { return zeronull.UUID(r.ID.UUID) })
 	args["attempt"] = column(replies, func(r *turns.NewReply) int32 { return r.Attempt })
 	args["generation"] = column(replies, func(r *turns.NewReply) int32 { return r.Generation })
+	args["epoch"] = column(replies, func(r *turns.NewReply) int64 { return max(r.Epoch, 1) })
 	args["owner"] = column(replies, func(r *turns.NewReply) zeronull.UUID { return zeronull.UUID(r.Owner.UUID) })
 	args["endpoint"] = column(replies, func(r *turns.NewReply) string { return r.Route.Endpoint })
 	args["provider"] = column(replies, func(r *turns.NewReply) string { return r.Route.Provider })

@@ -81,10 +81,17 @@ func (s *Store) ForgetWorkers(ctx context.Context, age time.Duration) error {
 	return mapWrite("forget workers", err)
 }
 
-const serverUptime = `SELECT (EXTRACT(EPOCH FROM clock_timestamp() - pg_postmaster_start_time()) * 1000000)::bigint`
+// The start of the postmaster names the life of a server: two of them do not start in the same microsecond.
+const server = `SELECT pg_postmaster_start_time()::text AS name,
+	(EXTRACT(EPOCH FROM clock_timestamp() - pg_postmaster_start_time()) * 1000000)::bigint AS uptime_us`
 
-// ServerUptime implements turns.Leases.
-func (s *Store) ServerUptime(ctx context.Context) (time.Duration, error) {
-	us, _, err := one(ctx, s.pool, serverUptime, nil, pgx.RowTo[int64])
-	return microseconds(us), mapRead("read the server's uptime", err)
+type serverRow struct {
+	Name     string
+	UptimeUs int64
+}
+
+// Server implements turns.Leases. It asks over the connection that serves the lease.
+func (s *Store) Server(ctx context.Context) (turns.ServerLife, error) {
+	row, _, err := one(ctx, s.lease, server, nil, pgx.RowToStructByName[serverRow])
+	return turns.ServerLife{Name: row.Name, Uptime: microseconds(row.UptimeUs)}, mapRead("ask which server answers", err)
 }

@@ -111,7 +111,7 @@ func (d database) useEverything(t *testing.T) {
 		func() error { return s.RetireWorker(ctx, worker.ID) },
 		func() error { _, err := s.BuryWorkers(ctx); return err },
 		func() error { return s.ForgetWorkers(ctx, time.Hour) },
-		func() error { _, err := s.ServerUptime(ctx); return err },
+		func() error { _, err := s.Server(ctx); return err },
 		func() error {
 			_, err := s.Lookup(ctx, turns.LookupQuery{Key: run.Key, Turn: run.Turn, Parent: run.Reply.ID.Row(), Cursor: run.Reply.ID})
 			return err

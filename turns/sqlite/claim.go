@@ -81,7 +81,7 @@ func (t *tx) claimFree(c *turns.Claim) (won bool, err error) {
 const claimReply = `INSERT INTO turns (conversation_key, id, role, parent_id, seq, options, responds_to, status, attempt,
 		generation, epoch, owner, endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls,
 		waited_us, submitted_at, deadline_at, create_time, disconnect_grace_us)
-	SELECT @key, @reply, 'assistant', @turn, @seq, @options, @turn, 'in_flight', @attempt, @generation, 1, @owner, @endpoint,
+	SELECT @key, @reply, 'assistant', @turn, @seq, @options, @turn, 'in_flight', @attempt, @generation, @epoch, @owner, @endpoint,
 		@provider, @model, @provider_model, @request_hash, @builder, @window, @calls, @waited, @now, @now + @deadline, @now, @grace
 	WHERE COALESCE((SELECT CASE WHEN deleted_at IS NULL THEN version ELSE -1 END FROM conversations
 			WHERE conversation_key = @key), 0) = @version
@@ -103,7 +103,7 @@ func (t *tx) claimReply(c *turns.Claim) (bool, error) {
 		return false, err
 	}
 	return t.won(claimReply, options, arg("key", c.Key[:]), blob("reply", r.ID.UUID), blob("turn", c.Turn.UUID), arg("seq", seq),
-		arg("attempt", r.Attempt), arg("generation", r.Generation), blob("owner", r.Owner.UUID), arg("endpoint", r.Route.Endpoint),
+		arg("attempt", r.Attempt), arg("generation", r.Generation), arg("epoch", max(r.Epoch, 1)), blob("owner", r.Owner.UUID), arg("endpoint", r.Route.Endpoint),
 		arg("provider", r.Route.Provider), arg("model", r.Route.Model), arg("provider_model", r.Route.ProviderModel),
 		arg("request_hash", r.RequestHash), arg("builder", r.BuilderVersion), blob("window", r.WindowStart.UUID),
 		arg("calls", r.Calls), arg("waited", r.Waited.Microseconds()), arg("deadline", r.Deadline.Microseconds()), arg("grace", r.DisconnectGrace.Microseconds()),

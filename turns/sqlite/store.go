@@ -121,7 +121,7 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// ServerUptime is the time since Open: the engine lives in this process.
-func (s *Store) ServerUptime(ctx context.Context) (time.Duration, error) {
-	return time.Since(s.opened), s.mapError(ctx, "uptime", ctx.Err())
+// Server is this process: the engine lives in it.
+func (s *Store) Server(ctx context.Context) (turns.ServerLife, error) {
+	return turns.ServerLife{Name: "this process", Uptime: time.Since(s.opened)}, s.mapError(ctx, "server", ctx.Err())
 }

@@ -152,9 +152,9 @@ func (f *Faults) ForgetWorkers(ctx context.Context, age time.Duration) error {
 	return spoilErr(ctx, f, "ForgetWorkers", func() error { return f.store.ForgetWorkers(ctx, age) })
 }
 
-// ServerUptime implements turns.Store.
-func (f *Faults) ServerUptime(ctx context.Context) (time.Duration, error) {
-	return spoil(ctx, f, "ServerUptime", func() (time.Duration, error) { return f.store.ServerUptime(ctx) })
+// Server implements turns.Store.
+func (f *Faults) Server(ctx context.Context) (turns.ServerLife, error) {
+	return spoil(ctx, f, "Server", func() (turns.ServerLife, error) { return f.store.Server(ctx) })
 }
 
 // Lookup implements turns.Store.
@@ -272,6 +272,16 @@ func (f *Faults) Revive(ctx context.Context, r turns.Revival) (bool, error) {
 // Salvage implements turns.Store.
 func (f *Faults) Salvage(ctx context.Context, e turns.Ending) (bool, error) {
 	return spoil(ctx, f, "Salvage", func() (bool, error) { return f.store.Salvage(ctx, e) })
+}
+
+// TakeOver implements turns.Store.
+func (f *Faults) TakeOver(ctx context.Context, t turns.Takeover) (turns.TakeoverResult, error) {
+	return spoil(ctx, f, "TakeOver", func() (turns.TakeoverResult, error) { return f.store.TakeOver(ctx, t) })
+}
+
+// Restore implements turns.Store.
+func (f *Faults) Restore(ctx context.Context, l turns.LostReply) (bool, error) {
+	return spoil(ctx, f, "Restore", func() (bool, error) { return f.store.Restore(ctx, l) })
 }
 
 // Settle implements turns.Store.
