@@ -109,6 +109,9 @@ type Call struct {
 	Request Request
 	// Key goes out as Idempotency-Key.
 	Key string
+	// MaySend is asked once more when a connection is there and nothing was written yet: dialling may have taken longer
+	// than a lease. False is ClassNotSent. Nil is always true.
+	MaySend func() bool
 }
 
 // KeyFor derives the idempotency key of a turn's generation: the same for every retry that sends the same bytes, and

@@ -37,7 +37,7 @@ func (r *run) send(ctx context.Context) callResult {
 	length := int(r.log.Len())
 	w := &pen{log: r.log, max: r.set.MaxOutputBytes, written: length}
 	var c callResult
-	for delta, err := range r.generator.Generate(ctx, Call{ID: r.call.ID, Request: r.request, Key: r.call.Key}) {
+	for delta, err := range r.generator.Generate(ctx, r.physical()) {
 		if err != nil {
 			c.err = asCallError(err)
 			break
@@ -57,6 +57,12 @@ func (r *run) send(ctx context.Context) callResult {
 		}
 	}
 	return c
+}
+
+// physical is the call as it goes to the provider. The lease is looked at once more when there is a connection: dialling
+// may have outlasted it.
+func (r *run) physical() Call {
+	return Call{ID: r.call.ID, Request: r.request, Key: r.call.Key, MaySend: func() bool { return r.lease.holds(r.owner()) }}
 }
 
 // take acts on one delta.

@@ -69,4 +69,13 @@ func runOnce(t *testing.T, a llm.Adapter) {
 		requireFailed(t, turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseNone}, Collect(t, call))
 		require.Equal(t, 1, p.Requests())
 	})
+	t.Run("a call that must not be sent any more once it is connected is not sent", func(t *testing.T) {
+		p := Play(t, func(x *Exchange) { x.Stream(v.Whole("whole")) })
+		s := open(t, a, p.URL(), turns.Limits{})
+		for n := range 3 { // the second time over a connection that served before
+			requireFailed(t, turns.CallError{Class: turns.ClassNotSent, Phase: turns.PhaseConnected}, Collect(t, s.heldBack(t)))
+			require.Equal(t, n, p.Requests())
+			requireWhole(t, s.collect(t), "whole")
+		}
+	})
 }

@@ -61,6 +61,12 @@ func (s subject) call(t testing.TB) iter.Seq2[turns.Delta, error] {
 	return s.caller.Generate(t.Context(), turns.Call{Request: s.request(t), Key: callKey})
 }
 
+// heldBack is a call that its caller does not want any more by the time it is connected.
+func (s subject) heldBack(t testing.TB) iter.Seq2[turns.Delta, error] {
+	t.Helper()
+	return s.caller.Generate(t.Context(), turns.Call{Request: s.request(t), Key: callKey, MaySend: func() bool { return false }})
+}
+
 func (s subject) collect(t testing.TB) Result {
 	t.Helper()
 	r := Collect(t, s.call(t))

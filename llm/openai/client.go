@@ -90,6 +90,8 @@ func (c *Client) Generate(ctx context.Context, call turns.Call) iter.Seq2[turns.
 		Body:   call.Request.Body,
 		Key:    call.Key,
 		Limits: call.Request.Route.Limits,
+
+		MaySend: call.MaySend,
 	}, wire.Vendor{
 		RequestID:  []string{"X-Request-Id", "Request-Id"},
 		Translator: func() wire.Translator { return new(stream) },

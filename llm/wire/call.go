@@ -26,6 +26,8 @@ type Post struct {
 	// Key goes out as Idempotency-Key; empty sends none.
 	Key    string
 	Limits turns.Limits
+	// MaySend is asked before the first byte of the body is handed over; nil is always true.
+	MaySend func() bool
 }
 
 // Vendor is what differs from vendor to vendor.
@@ -81,6 +83,8 @@ type call struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	trace  trace
+	// held says that the request was held back at the last moment.
+	held atomic.Bool
 
 	// What is known by now, for the error. phase is past none once a status came; before, the trace knows.
 	phase     turns.CallPhase
@@ -145,7 +149,7 @@ func (c *call) request() (*http.Request, error) {
 		Host:   target.Host,
 		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header:        c.post.Header.Clone(),
-		Body:          io.NopCloser(bytes.NewReader(c.post.Body)),
+		Body:          &sending{call: c, r: bytes.NewReader(c.post.Body)},
 		ContentLength: int64(len(c.post.Body)),
 		GetBody:       nil, // with it, net/http would send the request again by itself
 	}
@@ -225,6 +229,27 @@ func (c *call) drain(r io.Reader) {
 	_, _ = io.CopyN(io.Discard, r, drainBytes)
 }
 
+// sending is the request's body. It is what the stack asks for last: a request that is held back there has not left, or
+// only its headers have, on which no provider acts.
+type sending struct {
+	call  *call
+	r     io.Reader
+	begun bool
+}
+
+// Read implements io.Reader.
+func (s *sending) Read(p []byte) (int, error) {
+	if may := s.call.post.MaySend; !s.begun && may != nil && !may() {
+		s.call.held.Store(true)
+		return 0, ErrHeldBack
+	}
+	s.begun = true
+	return s.r.Read(p)
+}
+
+// Close implements io.Closer.
+func (s *sending) Close() error { return nil }
+
 // body is the response's body under the idle limit.
 type body struct {
 	call  *call
@@ -274,6 +299,10 @@ func (c *call) failed(cause error) *turns.CallError {
 	}
 	var event *EventError
 	switch {
+	case c.held.Load():
+		err := c.error(turns.ClassNotSent)
+		err.Phase, err.Cause = turns.PhaseConnected, ErrHeldBack
+		return err
 	case errors.As(cause, &event):
 		err := c.error(event.Verdict.Class)
 		err.Code, err.Cause = clean(event.Verdict.Word, maxWord), event

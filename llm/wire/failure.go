@@ -26,6 +26,8 @@ var (
 	ErrMalformed = errors.New("the stream holds an event that can't be read")
 	// ErrResent says that the HTTP stack wrote the request more than once.
 	ErrResent = errors.New("the request was written to the wire more than once")
+	// ErrHeldBack says that nothing was sent, since the caller did not want it any more once there was a connection.
+	ErrHeldBack = errors.New("the request was held back before it was sent")
 	// ErrSpent says that a call's sequence was ranged over a second time; nothing was sent again.
 	ErrSpent = errors.New("the call was made before")
 )
