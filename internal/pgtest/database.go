@@ -72,7 +72,7 @@ func (c *cluster) need(t testing.TB) {
 // missing ends a test that has no Postgres. A server that is there and does not start always fails the test.
 func missing(t testing.TB, err error, getenv func(string) string) {
 	t.Helper()
-	if errors.Is(err, ErrNoPostgres) && getenv("CI") != "true" && getenv("TURND_TEST_REQUIRE_POSTGRES") == "" {
+	if (errors.Is(err, ErrNoPostgres) || errors.Is(err, ErrNoStandby)) && getenv("CI") != "true" && getenv("TURND_TEST_REQUIRE_POSTGRES") == "" {
 		t.Skipf("%s%v", skipPrefix, err)
 	}
 	t.Fatalf("pgtest: %v", err)

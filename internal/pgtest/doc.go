@@ -18,6 +18,10 @@
 //
 // Postgres refuses to run as root. When the tests do, the server runs as the user postgres, or as nobody.
 //
+// Tests of what happens when a server goes away start some of their own: Alone, and Pair with a standby that streams from
+// the other. Pair needs pg_basebackup, which the Postgres of node_modules comes without; without it a test is skipped or
+// fails by the same rule.
+//
 // What surprises: a server made for tests runs with fsync off and survives no power cut. Programs that measure or kill
 // call Start with Fsync.
 package pgtest

@@ -28,7 +28,11 @@ const (
 type Server struct {
 	dir  string // holds data and log
 	made bool   // dir was made here and goes with the server
-	port int
+	bin  string // folder of the programs
+	who  account
+	opts options
+	port int    // 0 until one is chosen; a server that is started again keeps it
+	name string // a standby's application_name and slot on its primary
 	cmd  *exec.Cmd
 	done chan struct{} // closed once the process has ended
 }
@@ -62,33 +66,43 @@ func Start(ctx context.Context, dir string, opts ...Option) (*Server, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	s := &Server{dir: dir}
-	if err := s.start(ctx, bin, opts); err != nil {
+	s := newServer(dir, bin, opts)
+	if err := s.start(ctx, s.initialise); err != nil {
 		return nil, errors.Join(fmt.Errorf("start postgres of %s: %w", bin, err), s.cleanUp())
 	}
 	return s, nil
 }
 
-func (s *Server) start(ctx context.Context, bin string, opts []Option) error {
-	var o options
+func newServer(dir, bin string, opts []Option) *Server {
+	s := &Server{dir: dir, bin: bin}
 	for _, opt := range opts {
-		opt(&o)
+		opt(&s.opts)
 	}
-	who, err := serverAccount()
-	if err != nil {
+	return s
+}
+
+// start prepares the folder, fills it unless it holds data already, and starts the process.
+func (s *Server) start(ctx context.Context, fill func(context.Context) error) error {
+	var err error
+	if s.who, err = serverAccount(); err != nil {
 		return err
 	}
-	if err := s.prepare(who); err != nil {
+	if err := s.prepare(); err != nil {
 		return err
 	}
-	if bin, err = who.reachable(ctx, bin, s.dir); err != nil {
+	if s.bin, err = s.who.reachable(ctx, s.bin, s.dir); err != nil {
 		return err
 	}
-	if err := s.initialise(ctx, who, bin); err != nil {
-		return err
+	if _, err := os.Stat(filepath.Join(s.data(), "PG_VERSION")); err != nil {
+		if err := fill(ctx); err != nil {
+			return err
+		}
 	}
 	for try := 1; ; try++ {
-		err := s.launch(ctx, who, bin, o)
+		if s.port, err = freePort(ctx); err != nil {
+			return err
+		}
+		err := s.launch(ctx)
 		if err == nil || try == bindTries || ctx.Err() != nil {
 			return err
 		}
@@ -96,7 +110,7 @@ func (s *Server) start(ctx context.Context, bin string, opts []Option) error {
 }
 
 // prepare makes the folder and gives it to the server's user.
-func (s *Server) prepare(who account) error {
+func (s *Server) prepare() error {
 	if s.dir == "" {
 		dir, err := os.MkdirTemp("", leftoverPrefix+strconv.Itoa(os.Getpid())+"-")
 		if err != nil {
@@ -112,35 +126,31 @@ func (s *Server) prepare(who account) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder: %w", err)
 	}
-	return who.own(s.dir)
+	return s.who.own(s.dir)
 }
 
-func (s *Server) initialise(ctx context.Context, who account, bin string) error {
-	if _, err := os.Stat(filepath.Join(s.data(), "PG_VERSION")); err == nil {
-		return nil
-	}
-	initdb := who.command(ctx, filepath.Join(bin, "initdb"), "-D", s.data(), "-U", "postgres", "-A", "trust",
+func (s *Server) initialise(ctx context.Context) error {
+	return s.program(ctx, "initdb", "-D", s.data(), "-U", "postgres", "-A", "trust",
 		"--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, out)
+}
+
+// program runs one of the programs that come with the server to its end.
+func (s *Server) program(ctx context.Context, name string, args ...string) error {
+	if out, err := s.who.command(ctx, filepath.Join(s.bin, name), args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, out)
 	}
 	return nil
 }
 
-// launch starts the process on a free port and waits until it takes connections.
-func (s *Server) launch(ctx context.Context, who account, bin string, o options) error {
-	port, err := freePort(ctx)
-	if err != nil {
-		return err
-	}
+// launch starts the process on its port and waits until it takes connections.
+func (s *Server) launch(ctx context.Context) error {
 	log, err := os.OpenFile(s.Log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return fmt.Errorf("open the log: %w", err)
 	}
 	defer func() { _ = log.Close() }() // the process has its own descriptor
-	s.port = port
 	// The start is not tied to ctx: a context would kill the server as soon as the caller cancels it.
-	s.cmd = who.command(context.WithoutCancel(ctx), filepath.Join(bin, "postgres"), s.arguments(o)...)
+	s.cmd = s.who.command(context.WithoutCancel(ctx), filepath.Join(s.bin, "postgres"), s.arguments()...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	dieWithParent(s.cmd.SysProcAttr)
 	if err := s.run(); err != nil {
@@ -152,15 +162,15 @@ func (s *Server) launch(ctx context.Context, who account, bin string, o options)
 	return nil
 }
 
-func (s *Server) arguments(o options) []string {
+func (s *Server) arguments() []string {
 	args := []string{
 		"-D", s.data(), "-c", "listen_addresses=127.0.0.1", "-c", "port=" + strconv.Itoa(s.port),
 		"-c", "unix_socket_directories=", "-c", "max_connections=200", "-c", "timezone=UTC",
 	}
-	if !o.fsync {
+	if !s.opts.fsync {
 		args = append(args, "-c", "fsync=off", "-c", "full_page_writes=off")
 	}
-	return append(args, o.settings...)
+	return append(args, s.opts.settings...)
 }
 
 // run starts the process from a thread of its own that stays until the process ends: the kernel ties the server's
@@ -224,12 +234,15 @@ func (s *Server) Stop() error {
 	return errors.Join(s.halt(), s.cleanUp())
 }
 
-func (s *Server) halt() error {
+func (s *Server) halt() error { return s.end(syscall.SIGQUIT) }
+
+// end sends a signal and returns when the process has ended; one that does not listen is killed.
+func (s *Server) end(sig syscall.Signal) error {
 	if s.done == nil {
 		return nil
 	}
 	// The process may have ended by itself; then the signal finds nobody, which is as good.
-	if err := s.cmd.Process.Signal(syscall.SIGQUIT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := s.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop postgres: %w", err)
 	}
 	timeout := time.NewTimer(stopTimeout)
