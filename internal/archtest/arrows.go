@@ -32,6 +32,7 @@ var arrows = []arrow{
 		Why: "the domain owns its ports and knows no database, no wire and no vendor",
 	},
 	{From: "./turns/storetest/...", To: []string{"./turns/...", "./internal/..."}, Why: "the suite knows stores by their port"},
+	{From: "./turns/spool/...", To: []string{"./turns"}, Why: "the spool keeps files, and leaves to the domain what becomes of them"},
 	{From: "./turns/live/...", To: []string{"./turns", "./turns/live/..."}, Why: "the live log serves the domain alone"},
 	{From: "./turns/postgres/...", To: []string{"./turns", "./turns/postgres/..."}, Why: "a store knows the domain alone, not its sister, the server or a model"},
 	{From: "./turns/sqlite/...", To: []string{"./turns", "./turns/sqlite/..."}, Why: "a store knows the domain alone, not its sister, the server or a model"},
