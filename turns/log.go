@@ -1,9 +1,11 @@
 package turns
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -43,6 +45,27 @@ func (p Piece) Len() uint32 {
 	return n
 }
 
+// Split cuts a piece at a place of its own, counted from its start: what comes before it, and the rest. A place inside a
+// rune is ErrBadOffset; at 0 or past the end one of the two is empty.
+func (p Piece) Split(at uint32) (head, tail Piece, err error) {
+	switch {
+	case at == 0:
+		return Piece{}, p, nil
+	case at >= p.Len():
+		return p, Piece{}, nil
+	}
+	text := int(at)
+	if p.Starts {
+		text--
+	}
+	if text < len(p.Text) && !utf8.RuneStart(p.Text[text]) {
+		return Piece{}, Piece{}, ErrBadOffset
+	}
+	head, tail = p, Piece{Block: p.Block, Kind: p.Kind, Text: p.Text[text:], Ends: p.Ends, Seal: p.Seal}
+	head.Text, head.Ends, head.Seal = p.Text[:text], false, ""
+	return head, tail, nil
+}
+
 // EncodePieces is the stored form of pieces, for chunks and for content.
 func EncodePieces(pieces []Piece) ([]byte, error) {
 	if pieces == nil {
@@ -66,11 +89,18 @@ func DecodePieces(data []byte) ([]Piece, error) {
 // ErrBadOffset says that an offset lies inside a rune or past the end of the log.
 var ErrBadOffset = errors.New("offset is inside a rune or past the end of the log")
 
-// Log is the append-only log of one reply, addressed in bytes. Bytes once appended never change. The zero value is an
-// empty log. A Log is not safe for concurrent use; package live adds that.
+// ErrDropped says that an offset lies before the part of the log that is kept.
+var ErrDropped = errors.New("offset is before the part of the log that is kept")
+
+// Log is the append-only log of one reply, addressed in bytes. Bytes once appended never change, though its beginning can
+// be let go of. The zero value is an empty log. A Log is not safe for concurrent use; package live adds that.
 type Log struct {
-	blocks []logBlock
-	length uint32
+	// blocks are those of which something is kept, and the open one; dropped counts those before them.
+	blocks  []logBlock
+	dropped int
+	first   uint32
+	length  uint32
+	content bool
 }
 
 type logBlock struct {
@@ -79,13 +109,17 @@ type logBlock struct {
 	toolID   string
 	toolName string
 	redacted bool
-	text     []byte
+	text     []byte // what is kept of it
+	cut      uint32 // how much of the text was let go of, before what is kept
 	ended    bool
 	seal     string
 }
 
+// textEnd is the offset after the block's last byte of text.
+func (b *logBlock) textEnd() uint32 { return b.start + 1 + b.cut + uint32(len(b.text)) }
+
 func (b *logBlock) end() uint32 {
-	n := b.start + 1 + uint32(len(b.text))
+	n := b.textEnd()
 	if b.ended {
 		n++
 	}
@@ -106,6 +140,37 @@ func LogOf(pieces []Piece) (*Log, error) {
 // Len is the offset after the last byte.
 func (l *Log) Len() uint32 { return l.length }
 
+// First is the offset where the kept part of the log begins: 0, unless DropBefore was called.
+func (l *Log) First() uint32 { return l.first }
+
+// DropBefore lets go of what lies before an offset, down to the start of its rune. Offsets and the numbers of blocks stay
+// as they are, and the log goes on growing at its end.
+func (l *Log) DropBefore(offset uint32) {
+	if offset = min(offset, l.length); offset <= l.first {
+		return
+	}
+	gone := 0
+	for gone < len(l.blocks) && l.blocks[gone].ended && l.blocks[gone].end() <= offset {
+		gone++
+	}
+	// Copies, since a part of an array keeps the whole of it.
+	l.blocks, l.dropped = slices.Clone(l.blocks[gone:]), l.dropped+gone
+	l.first = offset
+	if len(l.blocks) > 0 && offset > l.blocks[0].start {
+		l.first = l.blocks[0].dropBefore(offset)
+	}
+}
+
+// dropBefore lets go of the block's text before an offset and gives the offset where what is kept begins.
+func (b *logBlock) dropBefore(offset uint32) uint32 {
+	at := int(min(offset, b.textEnd()) - b.start - 1 - b.cut)
+	for at > 0 && at < len(b.text) && !utf8.RuneStart(b.text[at]) {
+		at--
+	}
+	b.text, b.cut = bytes.Clone(b.text[at:]), b.cut+uint32(at)
+	return b.start + 1 + b.cut
+}
+
 // Append adds a piece that continues the log: a start of the next block, or more of the open one. Anything else is an
 // error and changes nothing.
 func (l *Log) Append(p Piece) error {
@@ -116,14 +181,14 @@ func (l *Log) Append(p Piece) error {
 		if n := len(l.blocks); n > 0 && !l.blocks[n-1].ended {
 			return errors.New("append to log: a block starts while another is open")
 		}
-		if int(p.Block) != len(l.blocks) {
-			return fmt.Errorf("append to log: block %d starts after %d blocks", p.Block, len(l.blocks))
+		if count := l.dropped + len(l.blocks); int(p.Block) != count {
+			return fmt.Errorf("append to log: block %d starts after %d blocks", p.Block, count)
 		}
 		l.blocks = append(l.blocks, logBlock{start: l.length, kind: p.Kind, toolID: p.ToolUseID, toolName: p.ToolName,
 			redacted: p.Redacted})
 	}
 	n := len(l.blocks)
-	if n == 0 || int(p.Block) != n-1 || l.blocks[n-1].ended {
+	if n == 0 || int(p.Block) != l.dropped+n-1 || l.blocks[n-1].ended {
 		return errors.New("append to log: the block is not open")
 	}
 	b := &l.blocks[n-1]
@@ -132,14 +197,18 @@ func (l *Log) Append(p Piece) error {
 		b.seal = p.Seal
 	}
 	l.length = b.end()
+	l.content = l.content || len(p.Text) > 0 || b.kind == KindToolUse || b.kind == KindOpaque
 	return nil
 }
 
 // From reads pieces from an offset on, at most about max bytes of them (0: all), cut at runes, and says where the next
-// read goes on. An offset inside a rune or past the end is ErrBadOffset.
+// read goes on. An offset inside a rune or past the end is ErrBadOffset, one before First is ErrDropped.
 func (l *Log) From(offset uint32, max int) ([]Piece, uint32, error) {
 	if offset > l.length {
 		return nil, offset, ErrBadOffset
+	}
+	if offset < l.first {
+		return nil, offset, ErrDropped
 	}
 	var pieces []Piece
 	room := max
@@ -151,7 +220,7 @@ func (l *Log) From(offset uint32, max int) ([]Piece, uint32, error) {
 		if offset >= b.end() {
 			continue
 		}
-		p, err := b.piece(uint32(i), offset, room)
+		p, err := b.piece(uint32(l.dropped+i), offset, room)
 		if err != nil {
 			return nil, offset, err
 		}
@@ -178,7 +247,7 @@ func (b *logBlock) piece(index, offset uint32, room int) (Piece, error) {
 		p.Starts, p.ToolUseID, p.ToolName, p.Redacted = true, b.toolID, b.toolName, b.redacted
 		offset++
 	}
-	from := int(offset - b.start - 1)
+	from := int(offset - b.start - 1 - b.cut)
 	if from < len(b.text) && !utf8.RuneStart(b.text[from]) {
 		return p, ErrBadOffset
 	}
@@ -197,7 +266,7 @@ func (b *logBlock) piece(index, offset uint32, room int) (Piece, error) {
 }
 
 // Blocks is the log as content, at most about limit bytes of it (0: all), and whether it was cut. A block that is
-// still open is included as far as it goes.
+// still open is included as far as it goes. The log must be kept whole.
 func (l *Log) Blocks(limit int) (content []Block, cut bool) {
 	pieces, next, _ := l.From(0, limit)
 	for _, p := range pieces {
@@ -218,11 +287,4 @@ func (l *Log) Blocks(limit int) (content []Block, cut bool) {
 }
 
 // HasContent reports whether any block of the log holds something. A log of empty blocks is an empty reply.
-func (l *Log) HasContent() bool {
-	for i := range l.blocks {
-		if len(l.blocks[i].text) > 0 || l.blocks[i].kind == KindToolUse || l.blocks[i].kind == KindOpaque {
-			return true
-		}
-	}
-	return false
-}
+func (l *Log) HasContent() bool { return l.content }

@@ -143,3 +143,66 @@ func TestASealStandsWithTheEndOfItsBlockAndTakesNoRoom(t *testing.T) {
 	open, _ := log.Blocks(1)
 	require.Equal(t, []turns.Block{turns.Thinking{Text: "h"}}, open, "a block that is cut has no seal: the seal is of all of it")
 }
+
+func TestALogWithoutItsBeginningIsTheSameLogFromThereOn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		whole := drawLog(t)
+		pieces, _, err := whole.From(0, 0)
+		require.NoError(t, err)
+		kept := new(turns.Log)
+		for _, p := range pieces {
+			must(t, kept.Append(p))
+			before, asked := kept.First(), uint32(rapid.IntRange(0, int(whole.Len())).Draw(t, "drop"))
+			kept.DropBefore(asked)
+			require.GreaterOrEqual(t, kept.First(), before)
+			if asked = min(asked, kept.Len()); asked > before {
+				require.LessOrEqual(t, kept.First(), asked)
+				require.Less(t, asked-kept.First(), uint32(utf8.UTFMax), "no more is kept than the asked rune")
+			}
+		}
+		require.Equal(t, whole.Len(), kept.Len())
+		require.Equal(t, whole.HasContent(), kept.HasContent())
+		for offset := range whole.Len() + 1 {
+			want, next, err := whole.From(offset, 0)
+			got, gotNext, gotErr := kept.From(offset, 0)
+			if offset < kept.First() {
+				require.ErrorIs(t, gotErr, turns.ErrDropped)
+				continue
+			}
+			require.Equal(t, err, gotErr, "offset %d", offset)
+			require.Equal(t, want, got, "offset %d", offset)
+			require.Equal(t, next, gotNext)
+		}
+	})
+}
+
+func TestAPieceSplitsAtEveryRuneIntoTwoThatMakeIt(t *testing.T) {
+	for _, p := range []turns.Piece{
+		{Kind: turns.KindText, Starts: true, Text: "é🦀", Ends: true},
+		{Block: 2, Kind: turns.KindToolUse, Starts: true, ToolUseID: "call", ToolName: "lookup"},
+		{Kind: turns.KindThinking, Text: "hm", Ends: true, Seal: "seal"},
+	} {
+		for at := uint32(0); at <= p.Len()+1; at++ {
+			head, tail, err := p.Split(at)
+			if err != nil {
+				require.ErrorIs(t, err, turns.ErrBadOffset)
+				continue
+			}
+			require.Equal(t, min(at, p.Len()), head.Len())
+			require.Equal(t, p.Len(), head.Len()+tail.Len())
+			switch {
+			case at == 0:
+				require.Equal(t, p, tail)
+			case at >= p.Len():
+				require.Equal(t, p, head)
+			default:
+				require.Equal(t, p.Starts, head.Starts)
+				require.Equal(t, p.Ends, tail.Ends)
+				require.Equal(t, p.Text, head.Text+tail.Text)
+				require.Equal(t, []string{p.ToolUseID, "", p.Seal}, []string{head.ToolUseID, head.Seal, tail.Seal})
+			}
+		}
+	}
+	_, _, err := turns.Piece{Text: "é"}.Split(1)
+	require.ErrorIs(t, err, turns.ErrBadOffset)
+}

@@ -18,6 +18,8 @@ func (l *plainLog) Append(p Piece) error { return l.Log.Append(p) }
 
 func (l *plainLog) Len() uint32 { return l.Log.Len() }
 
+func (l *plainLog) First() uint32 { return l.Log.First() }
+
 func (l *plainLog) HasContent() bool { return l.Log.HasContent() }
 
 func newPen(max int) (*pen, *plainLog) {
