@@ -159,22 +159,28 @@ func claimArgs(claims []turns.Claim) (pgx.NamedArgs, error) {
 	return args, addNewTurns(args, claims)
 }
 
-// addReplyOptions adds what the replies were built with. Most say nothing of their own, and store nothing.
-func addReplyOptions(args pgx.NamedArgs, claims []turns.Claim) error {
+// addReplyOptions adds what the replies were built with.
+func addReplyOptions(args pgx.NamedArgs, claims []turns.Claim) (err error) {
 	options := make([]string, len(claims))
 	for i := range claims {
-		own := claims[i].Reply.Options
-		if reflect.ValueOf(own).IsZero() {
-			continue
+		if options[i], err = replyOptions(claims[i].Reply.Options); err != nil {
+			return err
 		}
-		encoded, err := turns.EncodeOptions(own)
-		if err != nil {
-			return fmt.Errorf("encode a reply's options: %w", err)
-		}
-		options[i] = string(encoded)
 	}
 	args["reply_options"] = options
 	return nil
+}
+
+// replyOptions is what a reply was built with, as it is stored. Most say nothing of their own, and store nothing.
+func replyOptions(o turns.Options) (string, error) {
+	if reflect.ValueOf(o).IsZero() {
+		return "", nil
+	}
+	encoded, err := turns.EncodeOptions(o)
+	if err != nil {
+		return "", fmt.Errorf("encode a reply's options: %w", err)
+	}
+	return string(encoded), nil
 }
 
 // addNewTurns adds the user turns; an item without one gets empty values that the statement passes over.

@@ -16,7 +16,9 @@ import (
 // for, and the others as sent and unknown, estimated at 3.5 bytes a token of their request. A correction writes its
 // outcomes also over calls that were closed before, as those of a sweep are estimates.
 const (
-	dropAndClose = dropped + `, closed AS (` + closeOutcome + closedOfEnded + ` AND p.class = ''
+	dropAndClose = dropped + `, ` + closeAll
+
+	closeAll = `closed AS (` + closeOutcome + closedOfEnded + ` AND p.class = ''
 ), ` + guessed
 
 	dropAndCorrect = dropped + `, corrected AS (` + closeOutcome + closedOfEnded + ` AND p.reply_id = e.id

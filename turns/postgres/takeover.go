@@ -2,12 +2,73 @@ package postgres
 
 import (
 	"context"
-	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"github.com/turnd/turnd/turns"
 )
 
-// TakeOver implements turns.Returns.
-func (s *Store) TakeOver(context.Context, turns.Takeover) (turns.TakeoverResult, error) {
-	return turns.TakeoverResult{}, errors.ErrUnsupported
+// The new owner is locked as in a claim, then what a stop and a deletion would change, then the reply. That the old owner
+// is dead is read without a lock, as in a sweep. The reply moves alone: a claim that was computed beside it is judged by
+// the conversation's version, which stays.
+const takeOver = `
+WITH` + outcomes + `, living AS (
+	SELECT w.worker_id FROM workers w WHERE w.worker_id = @new_owner AND NOT w.dead FOR KEY SHARE
+), item AS (
+	SELECT @key::uuid AS conversation_key, @reply::uuid AS reply_id, @epoch::bigint AS epoch, @owner::uuid AS owner,
+		@stored::bigint AS stored, l.worker_id AS new_owner
+	FROM living l
+), locked AS (
+	SELECT c.conversation_key, c.tenant, c.conversation_id FROM item i
+	JOIN conversations c ON c.conversation_key = i.conversation_key
+	WHERE c.deleted_at IS NULL FOR SHARE OF c
+), asked AS (
+	SELECT u.id, u.generation FROM locked l CROSS JOIN item i
+	JOIN turns r ON r.conversation_key = l.conversation_key AND r.id = i.reply_id
+	JOIN turns u ON u.conversation_key = r.conversation_key AND u.id = r.responds_to
+	WHERE u.role = 'user' AND u.cancelled_generation < u.generation FOR SHARE OF u
+), fit AS (
+	SELECT i.* FROM item i
+	JOIN turns t ON t.conversation_key = i.conversation_key AND t.id = i.reply_id
+	JOIN asked a ON a.id = t.responds_to AND a.generation = t.generation
+	WHERE` + fence + `AND t.log_len = i.stored AND NOT t.cancel_requested
+		AND t.epoch < @max_epoch::bigint AND t.calls < @max_calls::int
+		AND (t.deadline_at IS NULL OR t.deadline_at >= clock_timestamp())
+		AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.worker_id = t.owner AND NOT w.dead)
+	FOR NO KEY UPDATE OF t
+), ended AS (
+	UPDATE turns t SET epoch = t.epoch + 1, owner = i.new_owner, calls = t.calls + 1
+	FROM fit i WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id AND` + fence + `
+	RETURNING t.conversation_key, t.id, t.responds_to, t.generation, t.epoch, t.endpoint, t.provider, t.model,
+		t.request_hash, t.calls
+), ` + closeAll + `, opened AS (
+	INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id, epoch,
+		number, first, endpoint, provider, model, idempotency_key, request_hash, request_bytes, create_time)
+	SELECT e.conversation_key, @call::uuid, l.tenant, l.conversation_id, e.responds_to, e.generation, e.id, e.epoch,
+		@number::int, @first::bool, e.endpoint, e.provider, e.model, @idempotency_key::text, e.request_hash,
+		@request_bytes::bigint, clock_timestamp()
+	FROM ended e JOIN locked l ON l.conversation_key = e.conversation_key
+)
+SELECT calls FROM ended`
+
+// TakeOver implements turns.Returns. Calls that are open and that the takeover does not name are closed as sent and
+// unknown, as with an ending. After an unknown outcome the row says whose the reply is; the same again is never won twice.
+func (s *Store) TakeOver(ctx context.Context, t turns.Takeover) (turns.TakeoverResult, error) {
+	calls, won, err := one(ctx, s.pool, takeOver, takeoverArgs(t), pgx.RowTo[int])
+	if err != nil {
+		return turns.TakeoverResult{}, mapWrite("take over", err)
+	}
+	return turns.TakeoverResult{Won: won, Calls: calls}, nil
+}
+
+func takeoverArgs(t turns.Takeover) pgx.NamedArgs {
+	args := pgx.NamedArgs{
+		"key": zeronull.UUID(t.Fence.Key), "reply": zeronull.UUID(t.Fence.Reply.UUID), "epoch": t.Fence.Epoch,
+		"owner": zeronull.UUID(t.Fence.Owner.UUID), "new_owner": zeronull.UUID(t.Owner.UUID), "stored": int64(t.StoredLength),
+		"max_epoch": int64(turns.MaxEpoch), "max_calls": t.MaxCalls, "call": zeronull.UUID(t.Call.ID.UUID),
+		"number": t.Call.Number, "first": t.Call.First, "idempotency_key": t.Call.Key, "request_bytes": t.Call.RequestBytes,
+	}
+	addOutcomes(args, t.Closed)
+	return args
 }

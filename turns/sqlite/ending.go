@@ -76,6 +76,11 @@ func (t *tx) clear(f turns.Fence, outcomes []turns.CallOutcome) error {
 	if _, err := t.exec(deleteChunks, arg("key", f.Key[:]), blob("reply", f.Reply.UUID)); err != nil {
 		return err
 	}
+	return t.closeCalls(f, outcomes)
+}
+
+// closeCalls closes all calls of a reply, those without an outcome by a guess.
+func (t *tx) closeCalls(f turns.Fence, outcomes []turns.CallOutcome) error {
 	for _, o := range outcomes {
 		if err := t.closeCall(o); err != nil {
 			return err

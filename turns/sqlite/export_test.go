@@ -18,5 +18,6 @@ var Statements = map[string]string{
 	"moveVersion": moveVersion, "moveLeaf": moveLeaf, "selectReply": selectReply, "moveSlot": moveSlot,
 	"ownedReplies": ownedReplies, "readUnsettled": readUnsettled, "mayReturn": mayReturn, "reviveReply": reviveReply,
 	"reopenCall": reopenCall, "salvageReply": salvageReply, "settleReply": settleReply, "correctCall": correctCall,
-	"leafBack": leafBack, "markFollowed": markFollowed,
+	"leafBack": leafBack, "markFollowed": markFollowed, "takeOverReply": takeOverReply, "restoreReply": restoreReply,
+	"moveSeq": moveSeq, "growGeneration": growGeneration, "restoreCall": restoreCall,
 }

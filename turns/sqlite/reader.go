@@ -37,59 +37,6 @@ func (t *tx) reply(key turns.ConversationKey, id turns.ReplyID) (r row, found bo
 	return rows[0], true, nil
 }
 
-// ReadLogs implements turns.Reader. Rows and chunks are of one snapshot, so that a reply that ends meanwhile is seen
-// either with its chunks or with its content.
-func (s *Store) ReadLogs(ctx context.Context, positions []turns.LogPosition) ([]turns.LogView, error) {
-	views := make([]turns.LogView, len(positions))
-	err := s.readTx(ctx, "read logs", func(t *tx) error {
-		for i, p := range positions {
-			view, err := t.view(p)
-			if err != nil && !isUnreadable(err) {
-				return err
-			}
-			if err == nil {
-				views[i] = view
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return views, nil
-}
-
-func (t *tx) view(p turns.LogPosition) (view turns.LogView, err error) {
-	r, found, err := t.reply(p.Key, p.Reply)
-	if err != nil || !found {
-		return view, err
-	}
-	view.Reply = r.reply
-	switch {
-	case p.From > r.reply.Length:
-		err = asUnreadable(turns.ErrBadOffset)
-	case r.reply.Status == turns.StatusInFlight:
-		view.Pieces, err = t.chunks(p.Key, p.Reply, p.From)
-	default:
-		view.Pieces, err = cut(r.content, p.From)
-	}
-	return view, err
-}
-
-// cut is stored content from an offset on.
-func cut(content []byte, from uint32) ([]turns.Piece, error) {
-	pieces, err := turns.DecodePieces(content)
-	if err != nil {
-		return nil, asUnreadable(err)
-	}
-	log, err := turns.LogOf(pieces)
-	if err != nil {
-		return nil, asUnreadable(err)
-	}
-	pieces, _, err = log.From(from, 0)
-	return pieces, asUnreadable(err)
-}
-
 const findTurn = `SELECT ` + rowColumns + `r.content` + rowTables + `
 	WHERE r.conversation_key = @key AND r.role = 'user' AND r.id = (
 		SELECT COALESCE(responds_to, id) FROM turns WHERE conversation_key = @key AND id = @id)`

@@ -122,28 +122,11 @@ func (r *row) userTurn() (*turns.UserTurn, error) {
 // chunks of one that has not.
 func (t *tx) fill(key turns.ConversationKey, r *row) (err error) {
 	if r.reply.Status == turns.StatusInFlight {
-		r.reply.Content, err = t.chunks(key, r.reply.ID, 0)
+		_, r.reply.Content, err = t.chunks(turns.LogPosition{Key: key, Reply: r.reply.ID})
 		return err
 	}
 	r.reply.Content, err = turns.DecodePieces(r.content)
 	return asUnreadable(err)
-}
-
-const readChunks = `SELECT pieces FROM reply_chunks
-	WHERE conversation_key = @key AND reply_id = @reply AND start_offset >= @from ORDER BY start_offset`
-
-// chunks is the stored log of a reply in flight, from the start of a chunk on.
-func (t *tx) chunks(key turns.ConversationKey, id turns.ReplyID, from uint32) (pieces []turns.Piece, err error) {
-	err = t.query(func(scan func(...any) error) error {
-		var data []byte
-		if err := scan(&data); err != nil {
-			return err
-		}
-		chunk, err := turns.DecodePieces(data)
-		pieces = append(pieces, chunk...)
-		return asUnreadable(err)
-	}, readChunks, arg("key", key[:]), blob("reply", id.UUID), arg("from", from))
-	return pieces, err
 }
 
 func arg(name string, value any) sql.NamedArg { return sql.Named(name, value) }

@@ -2,12 +2,40 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 
 	"github.com/turnd/turnd/turns"
 )
 
-// TakeOver implements turns.Returns.
-func (s *Store) TakeOver(context.Context, turns.Takeover) (turns.TakeoverResult, error) {
-	return turns.TakeoverResult{}, errors.ErrUnsupported
+// The conversation is only looked at: a claim that was computed beside a takeover is judged by its version, which stays.
+const takeOverReply = `UPDATE turns SET epoch = epoch + 1, owner = @new_owner, calls = calls + 1
+	WHERE conversation_key = @key AND id = @reply AND status = 'in_flight' AND epoch = @epoch AND owner = @owner
+		AND log_len = @stored AND cancel_requested = 0 AND epoch < @max_epoch AND calls < @max_calls
+		AND (deadline_at IS NULL OR deadline_at > @now)
+		AND EXISTS (SELECT 1 FROM workers WHERE worker_id = @new_owner AND dead = 0)
+		AND NOT EXISTS (SELECT 1 FROM workers WHERE worker_id = @owner AND dead = 0)
+		AND EXISTS (SELECT 1 FROM turns u JOIN conversations c ON c.conversation_key = u.conversation_key
+			WHERE u.conversation_key = @key AND u.id = turns.responds_to AND u.role = 'user' AND u.generation = turns.generation
+				AND u.cancelled_generation < u.generation AND c.deleted_at IS NULL)
+	RETURNING calls`
+
+// TakeOver implements turns.Returns. Calls that are open and that the takeover does not name are closed as sent and
+// unknown, as with an ending.
+func (s *Store) TakeOver(ctx context.Context, v turns.Takeover) (turns.TakeoverResult, error) {
+	var result turns.TakeoverResult
+	err := s.writeTx(ctx, "take over", func(t *tx) (err error) {
+		args := fenceArgs(v.Fence, blob("new_owner", v.Owner.UUID), arg("stored", v.StoredLength), arg("max_epoch", turns.MaxEpoch),
+			arg("max_calls", v.MaxCalls), arg("now", t.now))
+		result.Won, err = t.found(takeOverReply, args, &result.Calls)
+		if err != nil || !result.Won {
+			return err
+		}
+		if err := t.closeCalls(v.Fence, v.Closed); err != nil {
+			return err
+		}
+		return t.insertCall(v.Fence.Key, v.Fence.Reply, v.Call)
+	})
+	if err != nil {
+		return turns.TakeoverResult{}, err
+	}
+	return result, nil
 }

@@ -15,6 +15,7 @@ func claims() []promise {
 	return []promise{
 		{"a first claim stores conversation, user turn, reply and call", aFirstClaimStoresAll},
 		{"a claimed reply carries what its claim said", aReplyCarriesItsClaim},
+		{"a reply begins under its claim's epoch, the first if it says none", aReplyBeginsUnderItsEpoch},
 		{"a claim of a conversation that was made before uses it", aClaimUsesAMadeConversation},
 		{"two claims that would make the same conversation: one is won", oneMakesTheConversation},
 		{"a claim is lost when the version moved", aClaimIsLostWhenTheVersionMoved},
@@ -67,6 +68,22 @@ func aReplyCarriesItsClaim(t *testing.T, w *world) {
 	}, w.read(c, claim.Reply.ID), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(turns.Reply{}, "LeaseLeft", "Age"))
 	require.EqualValues(t, 1, w.count("SELECT count(*) FROM turns WHERE status = 'in_flight' AND provider_model = 'demo-1' AND builder_version = 1"))
 	require.EqualValues(t, 1, w.count("SELECT count(*) FROM provider_calls WHERE number = 1 AND first AND idempotency_key = 'key' AND request_bytes = 100 AND end_time IS NULL AND class = '' AND provider = 'anthropic' AND model = 'demo' AND generation = 3"))
+}
+
+func aReplyBeginsUnderItsEpoch(t *testing.T, w *world) {
+	for said, epoch := range map[int64]int64{0: 1, 1: 1, 3: 3} {
+		c := newConversation()
+		claim := w.first(c)
+		claim.Reply.Epoch = said
+		w.win(claim)
+		require.Equal(t, epoch, w.read(c, claim.Reply.ID).Epoch)
+		require.EqualValues(t, epoch, w.count("SELECT epoch FROM provider_calls WHERE call_id = %s", claim.Call.ID.UUID))
+		f := fenceOf(claim)
+		f.Epoch = epoch
+		require.True(t, w.checkpoint(f, 0, opening("a")).Held)
+		f.Epoch++
+		require.False(t, w.checkpoint(f, 2, more("b")).Held)
+	}
 }
 
 func aClaimUsesAMadeConversation(t *testing.T, w *world) {

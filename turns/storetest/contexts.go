@@ -23,6 +23,9 @@ func contexts() []promise {
 // everyMethod calls every method of the port once, with arguments that would do something.
 func (w *world) everyMethod(ctx context.Context, claim turns.Claim, check func(method string, err error)) {
 	s, f := w.Store, fenceOf(claim)
+	lost := turns.LostReply{Key: claim.Key, ExpectVersion: 1, NextSeq: 3, Turn: claim.Turn, Reply: claim.Reply,
+		Ending: abandoning(claim, 0, turns.ReasonShutdown)}
+	lost.Reply.ID, lost.Reply.Attempt = newReplyID(), 2
 	id := turns.WorkerID{UUID: uuid.New()}
 	key := claim.Key
 	check("RegisterWorker", s.RegisterWorker(ctx, turns.Worker{ID: id}, time.Hour))
@@ -45,6 +48,8 @@ func (w *world) everyMethod(ctx context.Context, claim turns.Claim, check func(m
 	check("Revive", second(s.Revive(ctx, reviving(claim, w.worker))))
 	check("Salvage", second(s.Salvage(ctx, salvaging(claim))))
 	check("Settle", second(s.Settle(ctx, settling(claim, 0))))
+	check("TakeOver", second(s.TakeOver(ctx, w.takingOver(claim, 0))))
+	check("Restore", second(s.Restore(ctx, lost)))
 	check("ReadReply", second(s.ReadReply(ctx, key, claim.Reply.ID)))
 	check("ReadLogs", second(s.ReadLogs(ctx, []turns.LogPosition{{Key: key, Reply: claim.Reply.ID}})))
 	check("FindTurn", second(s.FindTurn(ctx, key, claim.Turn.Row())))

@@ -75,7 +75,8 @@ func everyReturnMisses(t *testing.T, w *world) {
 	f := foreign(c)
 	s := w.selection(c, first.Turn, first.Reply.ID)
 	regenerate, r, e := w.regenerate(c, first.Turn), reviving(lost, w.worker), salvaging(lost)
-	s.Key, regenerate.Key, r.Fence.Key, e.Fence.Key = f.key, f.key, f.key, f.key
+	l := w.restoring(first)
+	s.Key, regenerate.Key, r.Fence.Key, e.Fence.Key, l.Key, l.Tenant = f.key, f.key, f.key, f.key, f.key, f.tenant
 	require.Equal(t, second.Reply.ID, regenerate.Supersede)
 	w.unchanged(func() {
 		_, err := w.Store.RequestStop(w.ctx, f.key, lost.Turn, 0)
@@ -85,7 +86,12 @@ func everyReturnMisses(t *testing.T, w *world) {
 		require.False(t, w.revive(r))
 		require.False(t, w.salvage(e))
 		require.False(t, w.settle(e))
+		require.False(t, w.restore(l))
 	})
+	running, deserted := w.deserted()
+	v := w.takingOver(deserted, 3)
+	v.Fence.Key = foreign(running).key
+	w.unchanged(func() { require.Zero(t, w.takeOver(v)) })
 }
 
 func twoTenantsShareIDs(t *testing.T, w *world) {
