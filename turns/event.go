@@ -38,7 +38,8 @@ func (Heartbeat) isEvent() {}
 
 // Logs is the port to the live logs of replies that this worker runs.
 type Logs interface {
-	// Open makes the live log of a reply that was just claimed. The caller must end it by End or Move.
+	// Open makes the live log of a reply that was just claimed, or taken over: then it begins with the reply's content. The
+	// caller must end it by End or Move.
 	Open(key ConversationKey, reply Reply) LiveLog
 	// HintStop tells the worker that runs a reply, whichever it is, that a stop was asked for. It is a hint and may be lost:
 	// the store has the truth.

@@ -45,6 +45,12 @@ func New(cfg Config) *Hub {
 // Open implements turns.Logs.
 func (h *Hub) Open(key turns.ConversationKey, reply turns.Reply) turns.LiveLog {
 	log := newLog(h, key, reply, true)
+	for _, p := range reply.Content {
+		if err := log.log.Append(p); err != nil {
+			h.cfg.Logger.Error("stored log does not open", "reply_id", reply.ID.String(), "err", err)
+			break // what comes next does not fit either, which ends the reply
+		}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.owned[reply.ID] = log
