@@ -58,18 +58,6 @@ func primaryKey(table, without string, columns ...string) promise {
 		create: "ALTER TABLE " + table + " ADD PRIMARY KEY (" + strings.Join(columns, ", ") + ")"}
 }
 
-// The tables are those that the search path leads to, as for every other statement of the store. An index of a deferred
-// constraint looks at rows too late to decide a claim.
-const readIndexes = `
-SELECT t.name AS table_name, c.relname::text AS index_name, i.indisprimary AS is_primary, i.indisunique AS is_unique,
-	i.indisvalid AND i.indisready AS is_valid, i.indimmediate AS is_immediate,
-	ARRAY(SELECT pg_get_indexdef(i.indexrelid, k, false) FROM generate_series(1, i.indnkeyatts) k ORDER BY k) AS columns,
-	COALESCE(pg_get_expr(i.indpred, i.indrelid), '') AS predicate,
-	pg_get_indexdef(i.indexrelid) LIKE '%NULLS NOT DISTINCT%' AS nulls_equal
-FROM unnest(@tables::text[]) t(name)
-JOIN pg_index i ON i.indrelid = to_regclass(t.name)
-JOIN pg_class c ON c.oid = i.indexrelid`
-
 type indexRow struct {
 	TableName, IndexName                      string
 	IsPrimary, IsUnique, IsValid, IsImmediate bool
@@ -81,9 +69,7 @@ type indexRow struct {
 // CheckSchema looks whether every unique index that a promise rests on is there, valid and as the migrations made it. Its
 // error wraps ErrSchema and says of each what is wrong, what could happen, and what to run.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	tables := column(promises, func(p *promise) string { return p.table })
-	slices.Sort(tables)
-	rows, err := collect(ctx, s.pool, readIndexes, pgx.NamedArgs{"tables": slices.Compact(tables)}, pgx.RowToStructByName[indexRow])
+	rows, err := s.readIndexes(ctx)
 	if err != nil {
 		return mapRead("look at the indexes", err)
 	}
@@ -92,6 +78,23 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 		broken = append(broken, p.check(rows))
 	}
 	return errors.Join(broken...)
+}
+
+// readIndexes reads the catalog. The tables are those that the search path leads to, as for every other statement of the
+// store. An index of a deferred constraint looks at rows too late to decide a claim.
+func (s *Store) readIndexes(ctx context.Context) ([]indexRow, error) {
+	const sql = `
+SELECT t.name AS table_name, c.relname::text AS index_name, i.indisprimary AS is_primary, i.indisunique AS is_unique,
+	i.indisvalid AND i.indisready AS is_valid, i.indimmediate AS is_immediate,
+	ARRAY(SELECT pg_get_indexdef(i.indexrelid, k, false) FROM generate_series(1, i.indnkeyatts) k ORDER BY k) AS columns,
+	COALESCE(pg_get_expr(i.indpred, i.indrelid), '') AS predicate,
+	pg_get_indexdef(i.indexrelid) LIKE '%NULLS NOT DISTINCT%' AS nulls_equal
+FROM unnest(@tables::text[]) t(name)
+JOIN pg_index i ON i.indrelid = to_regclass(t.name)
+JOIN pg_class c ON c.oid = i.indexrelid`
+	tables := column(promises, func(p *promise) string { return p.table })
+	slices.Sort(tables)
+	return collect(ctx, s.pool, sql, pgx.NamedArgs{"tables": slices.Compact(tables)}, pgx.RowToStructByName[indexRow])
 }
 
 func (p promise) check(rows []indexRow) error {
