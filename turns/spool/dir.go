@@ -134,7 +134,11 @@ func (d *Dir) write(path string, raw []byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(temp.Name()))
 	}
-	return d.syncDir(filepath.Dir(path))
+	// A folder that is gone again was emptied by another process, which had no more use for the file.
+	if err = d.syncDir(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // temp makes the file that is renamed to path later. A drop in another process may remove the folder just before.
