@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -14,18 +15,20 @@ const eventBytes = 64 << 10
 // Follow streams a reply from an offset: Started, then its log piece by piece, then Ended. It works before, during and
 // long after the reply's making, on any worker. An offset inside a rune, or past the end of a complete reply, is
 // CodeInvalidCursor; past the end of an abandoned or held one it is answered with Ended, which says the length that was
-// kept. Any other error means that the stream was lost and can be followed again.
+// kept. CodeOverloaded says that too many streams are open here. Any other error means that the stream was lost and can be
+// followed again.
+//
+// A reply that was lost by its database while it was followed, as in a failover, ends as abandoned with a length of 0.
 func (h *Hub) Follow(ctx context.Context, key turns.ConversationKey, id turns.ReplyID, from uint32) iter.Seq2[turns.Event, error] {
 	return func(yield func(turns.Event, error) bool) {
+		if err := h.enter(); err != nil {
+			yield(nil, err)
+			return
+		}
+		defer h.followers.Add(-1)
 		f := follower{hub: h, ctx: ctx, key: key, id: id, offset: from, yield: yield}
-		for {
-			again, err := f.once()
-			if err != nil && !f.left {
-				yield(nil, err)
-			}
-			if err != nil || f.left || !again {
-				return
-			}
+		if err := f.follow(); err != nil && !f.left {
+			yield(nil, err)
 		}
 	}
 }
@@ -38,7 +41,8 @@ type follower struct {
 	id      turns.ReplyID
 	offset  uint32
 	started bool
-	left    bool // the consumer has stopped
+	last    turns.Reply // as last heard of
+	left    bool        // the consumer has stopped
 	yield   func(turns.Event, error) bool
 }
 
@@ -49,39 +53,63 @@ func (f *follower) emit(e turns.Event) bool {
 	return !f.left
 }
 
+// follow follows the reply wherever it moves. One that moves on and on is looked for once a tick.
+func (f *follower) follow() error {
+	for moves := 0; ; moves++ {
+		begun := time.Now()
+		again, err := f.once()
+		if err != nil || f.left || !again {
+			return err
+		}
+		if wait := f.hub.cfg.Tick - time.Since(begun); moves > 0 && wait > 0 && !pause(f.ctx, wait) {
+			return context.Cause(f.ctx)
+		}
+	}
+}
+
 // once follows the reply where it is now; again says that it moved.
 func (f *follower) once() (again bool, err error) {
-	if log := f.hub.ownedLog(f.id); log != nil {
+	if log := f.ownedLog(); log != nil {
 		return f.read(log)
 	}
+	if m := f.hub.attach(f.key, f.id); m != nil {
+		defer f.hub.leave(m)
+		return f.read(m.log)
+	}
 	reply, err := f.hub.cfg.Store.ReadReply(f.ctx, f.key, f.id)
-	if err != nil {
+	switch {
+	case errors.Is(err, turns.ErrNotFound) && f.started:
+		f.emit(turns.Ended{Reply: f.lost()})
+		return false, nil
+	case err != nil:
 		return false, err
-	}
-	if reply.Status.Terminal() {
-		return f.stored(reply)
-	}
-	if log := f.hub.ownedLog(f.id); log != nil {
-		return f.read(log) // claimed by this worker after the first look
+	case reply.Status.Terminal():
+		return false, f.replay(reply)
 	}
 	m, err := f.hub.join(f.key, reply)
 	if err != nil {
 		return false, err
 	}
 	defer f.hub.leave(m)
+	if log := f.ownedLog(); log != nil {
+		return f.read(log) // claimed by this worker after the first look
+	}
 	return f.read(m.log)
 }
 
-// stored replays an ended reply from its content.
-func (f *follower) stored(reply turns.Reply) (bool, error) {
-	log := newLog(f.hub, f.key, reply, false)
-	for _, p := range reply.Content {
-		if err := log.log.Append(p); err != nil {
-			return false, err
-		}
+// ownedLog is the log of the reply if this worker runs it.
+func (f *follower) ownedLog() *Log {
+	if log := f.hub.ownedLog(f.id); log != nil && log.key == f.key {
+		return log
 	}
-	log.state = stateEnded
-	return f.read(log)
+	return nil
+}
+
+// lost is the reply, as last heard of, after its row has vanished: what was shown of it is void.
+func (f *follower) lost() turns.Reply {
+	reply := f.last
+	reply.Status, reply.Reason, reply.Length = turns.StatusAbandoned, turns.ReasonLeaseExpired, 0
+	return reply
 }
 
 // read follows one log to its end.
@@ -92,26 +120,31 @@ func (f *follower) read(log *Log) (again bool, err error) {
 	defer log.watch(-1)
 	stalls := log.stallCount()
 	for {
-		v, err := log.read(f.offset, eventBytes)
-		if err != nil || f.pastEnd(v) {
+		v, err := log.read(f.offset, eventBytes, f.started)
+		if err != nil || f.pastEnd(v) || v.void {
 			return false, badCursor()
 		}
-		if !f.start(v.reply) {
+		if v.behind && v.state == stateOpen {
+			if v.pieces, err = f.page(); err != nil {
+				return false, err
+			}
+		}
+		if f.last = v.reply; !f.start(v.reply) {
 			return false, nil
 		}
 		if len(v.pieces) > 0 {
-			if !f.grow(v) {
+			if !f.grow(v.pieces) {
 				return false, nil
 			}
 			heartbeat.Reset(f.hub.cfg.Heartbeat)
 			continue
 		}
 		switch {
+		case v.behind, v.state == stateMoved:
+			return true, nil
 		case v.state == stateEnded:
 			f.emit(turns.Ended{Reply: v.reply})
 			return false, nil
-		case v.state == stateMoved:
-			return true, nil
 		case v.stalls > stalls:
 			return false, turns.Unavailable(v.stall)
 		}
@@ -128,6 +161,20 @@ func (f *follower) read(log *Log) (again bool, err error) {
 	}
 }
 
+// page reads what is stored at an offset that memory has let go of. Nothing means that the row has changed: the reply is to
+// be resolved again.
+func (f *follower) page() ([]turns.Piece, error) {
+	views, err := f.hub.cfg.Store.ReadLogs(f.ctx, []turns.LogPosition{{Key: f.key, Reply: f.id, From: f.offset, Max: eventBytes}})
+	if err != nil || views[0].From > f.offset {
+		return nil, err
+	}
+	pieces, err := partFrom(views[0].Pieces, views[0].From, f.offset)
+	if err != nil {
+		return nil, badCursor()
+	}
+	return pieces, nil
+}
+
 // pastEnd reports an offset that can't be right: past the end of a reply that is whole.
 func (f *follower) pastEnd(v view) bool {
 	return v.state == stateEnded && v.reply.Status == turns.StatusComplete && f.offset > v.reply.Length
@@ -141,13 +188,20 @@ func (f *follower) start(reply turns.Reply) bool {
 	return f.emit(turns.Started{Reply: reply})
 }
 
-func (f *follower) grow(v view) bool {
-	for _, p := range v.pieces {
-		next := f.offset + p.Len()
-		if !f.emit(turns.Grew{Offset: f.offset, Next: next, Piece: p}) {
-			return false
+// grow emits pieces that begin at the follower's offset, in events of a bounded size.
+func (f *follower) grow(pieces []turns.Piece) bool {
+	for _, p := range pieces {
+		for rest := p; rest.Len() > 0; {
+			head, tail, err := portion(rest, eventBytes)
+			if err != nil {
+				head, tail = rest, turns.Piece{} // no rune is that long
+			}
+			next := f.offset + head.Len()
+			if !f.emit(turns.Grew{Offset: f.offset, Next: next, Piece: head}) {
+				return false
+			}
+			f.offset, rest = next, tail
 		}
-		f.offset = next
 	}
 	return true
 }

@@ -2,12 +2,17 @@ package live
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/turnd/turnd/turns"
 )
+
+// DefaultMaxFollowers is Config.MaxFollowers where it is not set.
+const DefaultMaxFollowers = 50_000
 
 // Reader is what a hub needs of a store.
 type Reader interface {
@@ -16,49 +21,93 @@ type Reader interface {
 	MarkFollowed(ctx context.Context, marks []turns.FollowMark) error
 }
 
-// Config makes a Hub. All fields must be set.
+// Config makes a Hub. Store, Logger, Tick, Heartbeat and Patience must be set.
 type Config struct {
 	Store  Reader
 	Logger *slog.Logger
-	// Tick is how often mirrors read the store's checkpoints.
+	// Tick is how often mirrors read the store while the bus brings no hints, and how often at most it is told of endings.
 	Tick time.Duration
 	// Heartbeat is the silence after which a follower is told that the stream is alive.
 	Heartbeat time.Duration
 	// Patience is how long the store may be out of reach before the followers of mirrors are let go.
 	Patience time.Duration
+	// Bus joins this hub to those of other workers; nil is Poll.
+	Bus Bus
+	// OnStop is told that a stop may have been asked for of a reply that is run here. It must return at once; nil: nobody is
+	// told.
+	OnStop func(turns.ReplyID)
+	// MaxFollowers bounds the streams that are open here; 0 is DefaultMaxFollowers.
+	MaxFollowers int
 }
 
-// Hub holds the logs of one worker: those it owns and its mirrors of others. It implements turns.Logs.
+// Hub holds the logs of one worker: those it owns and its mirrors of others. It implements turns.Logs and Handler.
 type Hub struct {
-	cfg Config
+	cfg       Config
+	out       *outbox
+	followers atomic.Int64
+	connected atomic.Bool
+	// news says that mirrors are hinted.
+	news chan struct{}
 
 	mu      sync.Mutex
 	owned   map[turns.ReplyID]*Log
 	mirrors map[turns.ReplyID]*mirror
+	hinted  []*mirror
 }
 
-// New makes a hub. Its mirrors are fed while Run runs.
+// New makes a hub. Its mirrors are fed, and hints are published, while Run runs.
 func New(cfg Config) *Hub {
-	return &Hub{cfg: cfg, owned: map[turns.ReplyID]*Log{}, mirrors: map[turns.ReplyID]*mirror{}}
+	if cfg.Bus == nil {
+		cfg.Bus = Poll{}
+	}
+	if cfg.OnStop == nil {
+		cfg.OnStop = func(turns.ReplyID) {}
+	}
+	if cfg.MaxFollowers == 0 {
+		cfg.MaxFollowers = DefaultMaxFollowers
+	}
+	return &Hub{cfg: cfg, out: newOutbox(), news: make(chan struct{}, 1),
+		owned: map[turns.ReplyID]*Log{}, mirrors: map[turns.ReplyID]*mirror{}}
 }
 
-// Open implements turns.Logs.
+// Run feeds the mirrors and keeps the bus until ctx ends. What is to be published by then still is.
+func (h *Hub) Run(ctx context.Context) error {
+	onBus, leaveBus := context.WithCancel(context.WithoutCancel(ctx))
+	defer leaveBus()
+	var bus, loops sync.WaitGroup
+	var err error
+	bus.Go(func() { err = h.cfg.Bus.Run(onBus, h) })
+	loops.Go(func() { h.feedLoop(ctx) })
+	loops.Go(func() { h.publishLoop(ctx) })
+	loops.Wait()
+	leaveBus()
+	bus.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// Open implements turns.Logs. Who has followed the reply from afar goes on with the log itself.
 func (h *Hub) Open(key turns.ConversationKey, reply turns.Reply) turns.LiveLog {
 	log := newLog(h, key, reply, true)
-	for _, p := range reply.Content {
-		if err := log.log.Append(p); err != nil {
-			h.cfg.Logger.Error("stored log does not open", "reply_id", reply.ID.String(), "err", err)
-			break // what comes next does not fit either, which ends the reply
-		}
-	}
+	h.cfg.Bus.Watch(reply.ID, TopicStops)
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.owned[reply.ID] = log
+	m := h.mirrors[reply.ID]
+	h.mu.Unlock()
+	if m != nil {
+		m.log.Move()
+	}
 	return log
 }
 
 // HintStop implements turns.Logs.
-func (h *Hub) HintStop(turns.ReplyID) {}
+func (h *Hub) HintStop(id turns.ReplyID) {
+	if h.ownedLog(id) == nil {
+		h.out.put(Hint{Reply: id, Stop: true}, 0)
+	}
+}
 
 // ownedLog is the log of a reply that this worker runs, nil if it does not.
 func (h *Hub) ownedLog(id turns.ReplyID) *Log {
@@ -67,15 +116,84 @@ func (h *Hub) ownedLog(id turns.ReplyID) *Log {
 	return h.owned[id]
 }
 
-// forget drops a log that has ended; those who read it go on reading it.
-func (h *Hub) forget(log *Log) {
+// forget drops a log that has ended; those who read it go on reading it. It tells whether it was one of this worker's own.
+func (h *Hub) forget(log *Log) (own bool) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	id := log.id
-	if h.owned[id] == log {
+	if own = h.owned[id] == log; own {
 		delete(h.owned, id)
 	}
 	if m := h.mirrors[id]; m != nil && m.log == log {
 		delete(h.mirrors, id)
 	}
+	h.mu.Unlock()
+	if own {
+		h.cfg.Bus.Unwatch(id, TopicStops)
+	}
+	return own
+}
+
+// farewell publishes that a reply is no longer run here.
+func (h *Hub) farewell(hint Hint) {
+	hint.Ended = true
+	spacing := h.cfg.Tick
+	if h.cfg.Bus.PieceBytes() > 0 {
+		spacing = 0 // whoever sees pieces at once should not wait for the end
+	}
+	h.out.put(hint, spacing)
+}
+
+// Take implements Handler.
+func (h *Hub) Take(hints []Hint) {
+	for _, hint := range hints {
+		h.mu.Lock()
+		m, owned := h.mirrors[hint.Reply], h.owned[hint.Reply] != nil
+		h.mu.Unlock()
+		if owned && hint.Stop {
+			h.cfg.OnStop(hint.Reply)
+		}
+		if m != nil && m.hear(hint) {
+			h.readSoon(m)
+		}
+	}
+}
+
+// Connected implements Handler. After a gap everything is read.
+func (h *Hub) Connected(yes bool) {
+	if h.connected.Swap(yes) || !yes {
+		return
+	}
+	h.mu.Lock()
+	mirrors := make([]*mirror, 0, len(h.mirrors))
+	for _, m := range h.mirrors {
+		mirrors = append(mirrors, m)
+	}
+	h.mu.Unlock()
+	h.readSoon(mirrors...)
+}
+
+// readSoon lets the feeding loop read mirrors before their time.
+func (h *Hub) readSoon(mirrors ...*mirror) {
+	h.mu.Lock()
+	for _, m := range mirrors {
+		if !m.hinted {
+			m.hinted = true
+			h.hinted = append(h.hinted, m)
+		}
+	}
+	h.mu.Unlock()
+	select {
+	case h.news <- struct{}{}:
+	default:
+	}
+}
+
+// enter counts a follower in, if there is room.
+func (h *Hub) enter() error {
+	if h.followers.Add(1) > int64(h.cfg.MaxFollowers) {
+		h.followers.Add(-1)
+		return &turns.Error{Code: turns.CodeOverloaded,
+			Problem: "too many streams are open on this worker; follow again later, or on another", RetryAfter: time.Second}
+	}
+	return nil
 }

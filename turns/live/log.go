@@ -1,10 +1,17 @@
 package live
 
 import (
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/turnd/turnd/turns"
+)
+
+// A log that is longer than trimPast in memory keeps its last keepTail bytes and what is not stored.
+const (
+	trimPast = 256 << 10
+	keepTail = 64 << 10
 )
 
 // Log is a reply's log with its followers: the owner's, or a mirror of it. It implements turns.LiveLog.
@@ -21,11 +28,19 @@ type Log struct {
 	since     time.Time
 	reply     turns.Reply
 	log       turns.Log
-	state     logState
-	changed   chan struct{}
+	// stored is how far the log is surely stored.
+	stored uint32
+	state  logState
+	// void is the offset, of a spoilt log, past which it showed what the reply does not hold.
+	void    uint32
+	spoilt  bool
+	changed chan struct{}
 	// stalls counts the calls of Stall, and stall is the last one's error.
 	stalls int
 	stall  error
+	// sent is how far the pieces of an owned log were taken to be published, and queued that more are waiting.
+	sent   uint32
+	queued bool
 }
 
 type logState int
@@ -35,6 +50,8 @@ const (
 	stateEnded          // reply says how
 	stateMoved          // followers resolve the reply again
 )
+
+var errClosed = errors.New("log has ended or moved")
 
 func newLog(hub *Hub, key turns.ConversationKey, reply turns.Reply, owned bool) *Log {
 	reply.Content = nil
@@ -54,9 +71,59 @@ func (l *Log) Append(p turns.Piece) error {
 	if err := l.log.Append(p); err != nil {
 		return err
 	}
+	if !l.queued && l.hub.cfg.Bus.PieceBytes() > 0 {
+		l.queued = true
+		l.hub.out.grew(l)
+	}
 	l.wake()
 	return nil
 }
+
+// extend grows a mirror.
+func (l *Log) extend(pieces []turns.Piece) error {
+	if len(pieces) == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state != stateOpen {
+		return errClosed
+	}
+	defer l.wake()
+	for _, p := range pieces {
+		if err := l.log.Append(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unsent takes what was not published yet, as hints of at most about max bytes.
+func (l *Log) unsent(max int) (hints []Hint) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queued = false
+	if l.sent < l.log.First() {
+		l.sent = l.log.Len() // it is all stored, where others read it
+	}
+	for l.sent < l.log.Len() {
+		pieces, next, err := l.log.From(l.sent, max)
+		if err != nil {
+			break
+		}
+		for i := range pieces {
+			pieces[i].Seal = ""
+		}
+		h := l.hint()
+		h.From, h.Pieces = l.sent, pieces
+		hints = append(hints, h)
+		l.sent = next
+	}
+	return hints
+}
+
+// hint names the log and how far it is stored. The caller holds mu.
+func (l *Log) hint() Hint { return Hint{Reply: l.id, Epoch: l.reply.Epoch, Length: l.stored} }
 
 // Tail implements turns.LiveLog.
 func (l *Log) Tail(from uint32) ([]turns.Piece, uint32) {
@@ -70,10 +137,37 @@ func (l *Log) Tail(from uint32) ([]turns.Piece, uint32) {
 }
 
 // First implements turns.LiveLog.
-func (l *Log) First() uint32 { return 0 }
+func (l *Log) First() uint32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.log.First()
+}
 
 // Stored implements turns.LiveLog.
-func (l *Log) Stored(uint32) {}
+func (l *Log) Stored(to uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if to == l.stored {
+		return
+	}
+	l.trim(to)
+	l.hub.out.put(l.hint(), 0)
+}
+
+// trim notes how far the log is stored and lets go of what memory need not keep. The caller holds mu.
+func (l *Log) trim(stored uint32) {
+	l.stored = min(stored, l.log.Len())
+	if l.log.Len()-l.log.First() > trimPast {
+		l.log.DropBefore(min(l.stored, l.log.Len()-keepTail))
+	}
+}
+
+// trimTo is trim for the writer of a mirror.
+func (l *Log) trimTo(stored uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trim(stored)
+}
 
 // Len implements turns.LiveLog.
 func (l *Log) Len() uint32 {
@@ -106,14 +200,27 @@ func (l *Log) HasContent() bool {
 // End implements turns.LiveLog.
 func (l *Log) End(reply turns.Reply) {
 	reply.Content = nil
-	l.hub.forget(l)
+	own := l.hub.forget(l)
 	l.set(func() { l.state, l.reply = stateEnded, reply })
+	if own {
+		l.hub.farewell(Hint{Reply: l.id, Epoch: reply.Epoch, Length: reply.Length})
+	}
 }
 
 // Move implements turns.LiveLog.
 func (l *Log) Move() {
+	own := l.hub.forget(l)
+	var hint Hint
+	l.set(func() { l.state, hint = stateMoved, l.hint() })
+	if own {
+		l.hub.farewell(hint)
+	}
+}
+
+// spoil is Move for a mirror that showed, past an offset, what the reply does not hold.
+func (l *Log) spoil(void uint32) {
 	l.hub.forget(l)
-	l.set(func() { l.state = stateMoved })
+	l.set(func() { l.state, l.void, l.spoilt = stateMoved, void, true })
 }
 
 // Stall implements turns.LiveLog. Only those who follow now are let go; who follows after it waits with the log.
@@ -136,28 +243,34 @@ func (l *Log) set(change func()) {
 
 // view is what a follower finds at an offset.
 type view struct {
-	pieces  []turns.Piece
-	next    uint32
+	pieces []turns.Piece
+	// behind says that the offset lies before what is in memory.
+	behind  bool
 	reply   turns.Reply
 	state   logState
+	void    bool // the log showed the follower what the reply does not hold
 	changed <-chan struct{}
 	stalls  int
 	stall   error
 }
 
 // read finds what there is at an offset, at most about max bytes. An offset past the end of a log that is fed from
-// elsewhere may be right: its follower waits.
-func (l *Log) read(offset uint32, max int) (view, error) {
+// elsewhere may be right, and so may that of a follower who came from such a log: it waits.
+func (l *Log) read(offset uint32, max int, started bool) (view, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := view{next: offset, reply: l.reply, state: l.state, changed: l.changed, stalls: l.stalls, stall: l.stall}
+	v := view{reply: l.reply, state: l.state, changed: l.changed, stalls: l.stalls, stall: l.stall}
+	v.void = l.spoilt && offset > l.void
 	if offset > l.log.Len() {
-		if l.owned && l.state == stateOpen {
+		if l.owned && l.state == stateOpen && !started {
 			return v, turns.ErrBadOffset
 		}
 		return v, nil
 	}
 	var err error
-	v.pieces, v.next, err = l.log.From(offset, max)
+	v.pieces, _, err = l.log.From(offset, max)
+	if errors.Is(err, turns.ErrDropped) {
+		v.behind, err = true, nil
+	}
 	return v, err
 }

@@ -1,150 +1,159 @@
 package live
 
 import (
-	"context"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/turnd/turnd/turns"
 )
 
-// mirrorBatch bounds how many mirrors one read serves.
-const mirrorBatch = 256
+const (
+	// maxAhead bounds how far a mirror may run ahead of what is stored.
+	maxAhead = 1 << 20
+	// maxParked bounds the bytes that wait, and maxParkedHints the hints, for what comes before them.
+	maxParked      = 256 << 10
+	maxParkedHints = 1024
+)
 
-// mirror is a log fed from the store, shared by all who follow the reply here. It lives while it has followers.
+// mirror is the log of a reply that another worker runs, shared by all who follow it here. It lives while it has followers.
+// It grows by what is stored and by what the bus brings, and knows which of its bytes are stored.
 type mirror struct {
-	log       *Log
+	log *Log
+
+	// Under the hub's mu.
 	followers int
-	// fed is when the store last answered for it.
-	fed time.Time
-	// marked is when the owner was last told that the reply is followed here.
-	marked time.Time
+	hinted    bool
+
+	// For the feeding loop: when the store last answered for it, when it was last asked, and when the owner was last told
+	// that the reply is followed here.
+	fed, asked, marked time.Time
+
+	mu sync.Mutex
+	// epoch is the row's, as last read, and known how far the log was read from the store.
+	epoch int64
+	known uint32
+	// parked are hints whose pieces begin past the log's end, by offset.
+	parked      []Hint
+	parkedBytes uint64
 }
 
-// join gives the mirror of a reply in flight, made from the row just read if there is none. The caller must leave it.
-func (h *Hub) join(key turns.ConversationKey, reply turns.Reply) (*mirror, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	m := h.mirrors[reply.ID]
-	if m == nil {
-		log := newLog(h, key, reply, false)
-		for _, p := range reply.Content {
-			if err := log.log.Append(p); err != nil {
-				return nil, err
-			}
-		}
-		m = &mirror{log: log, fed: time.Now()}
-		h.mirrors[reply.ID] = m
+func newMirror(h *Hub, key turns.ConversationKey, reply turns.Reply) (*mirror, error) {
+	m := &mirror{log: newLog(h, key, reply, false), fed: time.Now(), epoch: reply.Epoch}
+	if err := m.log.extend(reply.Content); err != nil {
+		return nil, err
 	}
-	m.followers++
+	m.known = m.log.Len()
+	m.log.trimTo(m.known)
 	return m, nil
 }
 
-func (h *Hub) leave(m *mirror) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	m.followers--
-	if id := m.log.id; m.followers == 0 && h.mirrors[id] == m {
-		delete(h.mirrors, id)
+// hear takes a hint and says whether the store should be read for it.
+func (m *mirror) hear(h Hint) (read bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if h.Epoch == m.epoch && len(h.Pieces) > 0 {
+		m.grow(h)
+	}
+	return h.Ended || h.Epoch > m.epoch || h.Length > m.log.Len()
+}
+
+// grow takes the pieces of a hint if they fit the log's end, and keeps them for later if they lie past it. The caller holds
+// mu.
+func (m *mirror) grow(h Hint) {
+	if h.From > m.log.Len() {
+		m.park(h)
+		return
+	}
+	m.join(h)
+	m.unpark()
+}
+
+// join appends what a hint holds past the log's end. What doesn't fit is left to the store. The caller holds mu.
+func (m *mirror) join(h Hint) {
+	end := uint64(h.From) + lengthOf(h.Pieces)
+	if end > uint64(m.known)+maxAhead {
+		return
+	}
+	rest, err := partFrom(h.Pieces, h.From, m.log.Len())
+	if err == nil {
+		_ = m.log.extend(rest) // pieces that make no log are compared with the store's as far as they were taken
 	}
 }
 
-// Run feeds the mirrors, each tick, until ctx ends.
-func (h *Hub) Run(ctx context.Context) error {
-	ticker := time.NewTicker(h.cfg.Tick)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			h.feed(ctx)
-		}
+// park keeps a hint, dropping those furthest ahead if there is no room. The caller holds mu.
+func (m *mirror) park(h Hint) {
+	at, _ := slices.BinarySearchFunc(m.parked, h.From, func(p Hint, from uint32) int { return int(int64(p.From) - int64(from)) })
+	m.parked = slices.Insert(m.parked, at, h)
+	m.parkedBytes += lengthOf(h.Pieces)
+	for len(m.parked) > maxParkedHints || m.parkedBytes > maxParked {
+		last := m.parked[len(m.parked)-1]
+		m.parkedBytes -= lengthOf(last.Pieces)
+		m.parked = m.parked[:len(m.parked)-1]
 	}
 }
 
-// feed reads what is new for every mirror.
-func (h *Hub) feed(ctx context.Context) {
-	h.mu.Lock()
-	mirrors := make([]*mirror, 0, len(h.mirrors))
-	for _, m := range h.mirrors {
-		mirrors = append(mirrors, m)
+// unpark joins what was waiting for the log's present end. The caller holds mu.
+func (m *mirror) unpark() {
+	n := 0
+	for n < len(m.parked) && m.parked[n].From <= m.log.Len() {
+		m.join(m.parked[n])
+		m.parkedBytes -= lengthOf(m.parked[n].Pieces)
+		n++
 	}
-	h.mu.Unlock()
-	for len(mirrors) > 0 {
-		n := min(len(mirrors), mirrorBatch)
-		h.feedBatch(ctx, mirrors[:n])
-		mirrors = mirrors[n:]
-	}
+	m.parked = slices.Delete(m.parked, 0, n)
 }
 
-func (h *Hub) feedBatch(ctx context.Context, mirrors []*mirror) {
-	positions := make([]turns.LogPosition, len(mirrors))
-	for i, m := range mirrors {
-		positions[i] = turns.LogPosition{Key: m.log.key, Reply: m.log.id, From: m.log.Len()}
+// take grows the mirror by what was read at known, and says whether the row has more than was read. Where the store does
+// not go on from what was mirrored, the followers resolve the reply again.
+func (m *mirror) take(v turns.LogView) (more bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	end := uint64(v.From) + lengthOf(v.Pieces)
+	if v.Reply.ID.IsZero() || v.From > m.known || end > uint64(v.Reply.Length) || v.Reply.Length < m.known {
+		m.log.Move() // the row is gone, or its log is another than the one that was mirrored
+		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.cfg.Patience)
-	defer cancel()
-	views, err := h.cfg.Store.ReadLogs(ctx, positions)
+	fresh, err := partFrom(v.Pieces, v.From, m.known)
+	shown, shownTo := m.log.Tail(m.known)
+	if err != nil || !agree(fresh, shown) {
+		m.spoil(m.known)
+		return false
+	}
+	rest, err := partFrom(fresh, m.known, shownTo)
+	if err == nil {
+		err = m.log.extend(rest)
+	}
 	if err != nil {
-		h.starve(mirrors, err)
-		return
+		m.spoil(m.known)
+		return false
 	}
-	now := time.Now()
-	var marks []turns.FollowMark
-	for i, m := range mirrors {
-		m.fed = now
-		m.log.take(views[i])
-		if grace := views[i].Reply.DisconnectGrace; grace > 0 && now.Sub(m.marked) >= grace/3 {
-			m.marked = now
-			marks = append(marks, turns.FollowMark{Key: m.log.key, Reply: m.log.id, For: grace})
-		}
+	if m.epoch = v.Reply.Epoch; end > uint64(m.known) {
+		m.known = uint32(end)
 	}
-	h.mark(ctx, marks)
+	if m.known < v.Reply.Length {
+		return true
+	}
+	m.settle(v.Reply)
+	return false
 }
 
-// mark tells the owners of replies that end when their last follower leaves that they are followed here. A mark that is
-// lost is made up for by the next, of which there are three in a grace.
-func (h *Hub) mark(ctx context.Context, marks []turns.FollowMark) {
-	if len(marks) == 0 {
-		return
-	}
-	if err := h.cfg.Store.MarkFollowed(ctx, marks); err != nil {
-		h.cfg.Logger.Warn("followers not announced to the owner", "replies", len(marks), "err", err)
-	}
-}
-
-// starve lets followers go once the store has been silent for too long: they follow again, maybe elsewhere.
-func (h *Hub) starve(mirrors []*mirror, err error) {
-	h.cfg.Logger.Warn("mirrors not fed", "mirrors", len(mirrors), "err", err)
-	for _, m := range mirrors {
-		if time.Since(m.fed) > h.cfg.Patience {
-			m.log.Move() // they resolve the reply again, which fails while the store is away
-		}
+// settle goes on once everything that is stored was read. The caller holds mu.
+func (m *mirror) settle(row turns.Reply) {
+	switch {
+	case !row.Status.Terminal():
+		m.unpark()
+		m.log.trimTo(m.known)
+	case row.Status == turns.StatusComplete && m.log.Len() > row.Length:
+		m.spoil(row.Length)
+	default:
+		m.log.End(row)
 	}
 }
 
-// take grows a mirror by what was read. A row that is gone, or bytes that don't fit, let the followers resolve the
-// reply again.
-func (l *Log) take(v turns.LogView) {
-	if v.Reply.ID.IsZero() {
-		l.Move()
-		return
-	}
-	length := l.Len()
-	for _, p := range v.Pieces {
-		length += p.Len()
-	}
-	if length != v.Reply.Length {
-		l.Move() // the stored log is another than the one that was mirrored
-		return
-	}
-	for _, p := range v.Pieces {
-		if err := l.Append(p); err != nil {
-			l.Move()
-			return
-		}
-	}
-	if v.Reply.Status.Terminal() {
-		l.End(v.Reply)
-	}
+// spoil lets go of followers of a log that showed what is not stored. The caller holds mu.
+func (m *mirror) spoil(known uint32) {
+	m.log.hub.cfg.Logger.Warn("a mirror showed what the store does not hold; its followers begin again",
+		"reply_id", m.log.id.String(), "offset", known)
+	m.log.spoil(known)
 }
