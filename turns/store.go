@@ -294,8 +294,10 @@ type Takeover struct {
 // TakeoverResult answers one Takeover.
 type TakeoverResult struct {
 	Won bool
-	// Calls is the number of calls of the turn and generation now, if won.
+	// Calls is the number of calls of the turn and generation now, if won, and Left the time to the reply's deadline; 0: it
+	// has none.
 	Calls int
+	Left  time.Duration
 }
 
 // LostReply is one Restore.

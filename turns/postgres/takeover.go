@@ -41,7 +41,8 @@ WITH` + outcomes + `, living AS (
 	UPDATE turns t SET epoch = t.epoch + 1, owner = i.new_owner, calls = t.calls + 1
 	FROM fit i WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id AND` + fence + `
 	RETURNING t.conversation_key, t.id, t.responds_to, t.generation, t.epoch, t.endpoint, t.provider, t.model,
-		t.request_hash, t.calls
+		t.request_hash, t.calls,
+		COALESCE((EXTRACT(EPOCH FROM t.deadline_at - clock_timestamp()) * 1000000)::bigint, 0) AS left_us
 ), ` + closeAll + `, opened AS (
 	INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id, epoch,
 		number, first, endpoint, provider, model, idempotency_key, request_hash, request_bytes, create_time)
@@ -50,16 +51,21 @@ WITH` + outcomes + `, living AS (
 		@request_bytes::bigint, clock_timestamp()
 	FROM ended e JOIN locked l ON l.conversation_key = e.conversation_key
 )
-SELECT calls FROM ended`
+SELECT calls, left_us FROM ended`
+
+type takenRow struct {
+	Calls  int
+	LeftUs int64
+}
 
 // TakeOver implements turns.Returns. Calls that are open and that the takeover does not name are closed as sent and
 // unknown, as with an ending. After an unknown outcome the row says whose the reply is; the same again is never won twice.
 func (s *Store) TakeOver(ctx context.Context, t turns.Takeover) (turns.TakeoverResult, error) {
-	calls, won, err := one(ctx, s.pool, takeOver, takeoverArgs(t), pgx.RowTo[int])
+	row, won, err := one(ctx, s.pool, takeOver, takeoverArgs(t), pgx.RowToStructByName[takenRow])
 	if err != nil {
 		return turns.TakeoverResult{}, mapWrite("take over", err)
 	}
-	return turns.TakeoverResult{Won: won, Calls: calls}, nil
+	return turns.TakeoverResult{Won: won, Calls: row.Calls, Left: microseconds(row.LeftUs)}, nil
 }
 
 func takeoverArgs(t turns.Takeover) pgx.NamedArgs {

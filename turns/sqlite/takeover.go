@@ -16,7 +16,7 @@ const takeOverReply = `UPDATE turns SET epoch = epoch + 1, owner = @new_owner, c
 		AND EXISTS (SELECT 1 FROM turns u JOIN conversations c ON c.conversation_key = u.conversation_key
 			WHERE u.conversation_key = @key AND u.id = turns.responds_to AND u.role = 'user' AND u.generation = turns.generation
 				AND u.cancelled_generation < u.generation AND c.deleted_at IS NULL)
-	RETURNING calls`
+	RETURNING calls, COALESCE(deadline_at - @now, 0)`
 
 // TakeOver implements turns.Returns. Calls that are open and that the takeover does not name are closed as sent and
 // unknown, as with an ending.
@@ -25,7 +25,9 @@ func (s *Store) TakeOver(ctx context.Context, v turns.Takeover) (turns.TakeoverR
 	err := s.writeTx(ctx, "take over", func(t *tx) (err error) {
 		args := fenceArgs(v.Fence, blob("new_owner", v.Owner.UUID), arg("stored", v.StoredLength), arg("max_epoch", turns.MaxEpoch),
 			arg("max_calls", v.MaxCalls), arg("now", t.now))
-		result.Won, err = t.found(takeOverReply, args, &result.Calls)
+		var left int64
+		result.Won, err = t.found(takeOverReply, args, &result.Calls, &left)
+		result.Left = micros(left)
 		if err != nil || !result.Won {
 			return err
 		}
