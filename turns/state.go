@@ -106,7 +106,15 @@ type Transition struct {
 	Actor       Actor
 	// When says in words what else must hold.
 	When string
+	// Model is the step's name in the checked model of docs/model, or why that leaves it out.
+	Model string
 }
+
+// Why the model leaves rows of Transitions out.
+const (
+	notModelledHeld    = "not modelled: nothing holds a reply"
+	notModelledReplace = "not modelled: no policy tries again by itself"
+)
 
 // Revivable are the reasons after which a reply that was ended from outside may come back by its last owner's hand.
 var Revivable = []Reason{ReasonLeaseExpired, ReasonDeadline, ReasonShutdown, ReasonHeldReleased}
@@ -114,27 +122,27 @@ var Revivable = []Reason{ReasonLeaseExpired, ReasonDeadline, ReasonShutdown, Rea
 // Transitions is the one table of what may become of a reply. The stores' CHECK constraints, the tests of every pair of
 // status and verb, and the picture in the docs come from it. What is not here changes nothing and is a typed error.
 var Transitions = []Transition{
-	{From: "", Verb: VerbClaim, To: StatusInFlight, Actor: ActorWorker, When: "the slot is free, the conversation idle, the newest attempt curable, its generation not cancelled, calls left"},
-	{From: StatusInFlight, Verb: VerbCheckpoint, To: StatusInFlight, Actor: ActorOwner, When: "the log only grows"},
-	{From: StatusInFlight, Verb: VerbComplete, To: StatusComplete, Actor: ActorOwner, When: "the provider's terminal event was read"},
-	{From: StatusInFlight, Verb: VerbAbandon, To: StatusAbandoned, Actor: ActorOwner, When: "content and usage are settled in the same commit", Reasons: []Reason{
+	{From: "", Verb: VerbClaim, To: StatusInFlight, Actor: ActorWorker, Model: "claim", When: "the slot is free, the conversation idle, the newest attempt curable, its generation not cancelled, calls left"},
+	{From: StatusInFlight, Verb: VerbCheckpoint, To: StatusInFlight, Actor: ActorOwner, Model: "checkpoint", When: "the log only grows"},
+	{From: StatusInFlight, Verb: VerbComplete, To: StatusComplete, Actor: ActorOwner, Model: "complete", When: "the provider's terminal event was read"},
+	{From: StatusInFlight, Verb: VerbAbandon, To: StatusAbandoned, Actor: ActorOwner, Model: "abandon", When: "content and usage are settled in the same commit", Reasons: []Reason{
 		ReasonProviderError, ReasonProviderRefused, ReasonAmbiguous, ReasonEmpty, ReasonCancelled, ReasonDisconnected, ReasonDeadline, ReasonShutdown}},
-	{From: StatusInFlight, Verb: VerbHold, To: StatusHeld, Actor: ActorOwner, When: "the outcome is unknown and the policy is hold"},
-	{From: StatusInFlight, Verb: VerbReplace, To: StatusAbandoned, Actor: ActorWorker, When: "policy retry; the new row is claimed in the same commit", Reasons: []Reason{ReasonProviderError, ReasonAmbiguous, ReasonLeaseExpired}},
-	{From: StatusInFlight, Verb: VerbTakeOver, To: StatusInFlight, Actor: ActorWorker, When: "the owner is buried and the provider resumes; epoch + 1"},
-	{From: StatusInFlight, Verb: VerbSweep, To: StatusAbandoned, Actor: ActorWorker, When: "the owner is buried", Reasons: []Reason{ReasonLeaseExpired, ReasonCancelled}},
-	{From: StatusInFlight, Verb: VerbSweep, To: StatusHeld, Actor: ActorWorker, When: "the owner is buried, the call was sent, and the policy is hold"},
-	{From: StatusInFlight, Verb: VerbExpire, To: StatusAbandoned, Actor: ActorWorker, When: "the reply's own deadline has passed, whatever its lease says", Reasons: []Reason{ReasonDeadline}},
-	{From: StatusInFlight, Verb: VerbCancel, To: StatusAbandoned, Actor: ActorWorker, When: "a stop was asked for and the owner is buried or silent", Reasons: []Reason{ReasonCancelled, ReasonDeleted}},
-	{From: StatusHeld, Verb: VerbRelease, To: StatusAbandoned, Actor: ActorOperator, When: "the operator gives it up", Reasons: []Reason{ReasonHeldReleased}},
-	{From: StatusHeld, Verb: VerbAdopt, To: StatusComplete, Actor: ActorOperator, When: "a lookup or an operator has the whole text"},
-	{From: StatusHeld, Verb: VerbFinish, To: StatusComplete, Actor: ActorLastOwner, When: "late but whole"},
-	{From: StatusHeld, Verb: VerbCancel, To: StatusAbandoned, Actor: ActorClient, When: "at once", Reasons: []Reason{ReasonCancelled, ReasonDeleted}},
-	{From: StatusAbandoned, FromReasons: Revivable, Verb: VerbRevive, To: StatusInFlight, Actor: ActorLastOwner, When: "still streaming, same generation, not cancelled, slot free; epoch + 1"},
-	{From: StatusAbandoned, FromReasons: Revivable, Verb: VerbSalvage, To: StatusComplete, Actor: ActorLastOwner, When: "finished, same generation, not cancelled, slot free"},
-	{From: StatusAbandoned, Verb: VerbSettle, To: StatusAbandoned, Actor: ActorLastOwner, When: "once: partial content, usage, ledger"},
-	{From: StatusComplete, Verb: VerbSupersede, To: StatusAbandoned, Actor: ActorClient, When: "with the new live reply in the same commit", Reasons: []Reason{ReasonSuperseded}},
-	{From: StatusAbandoned, FromReasons: []Reason{ReasonSuperseded}, Verb: VerbSelect, To: StatusComplete, Actor: ActorClient, When: "a reply that was whole"},
+	{From: StatusInFlight, Verb: VerbHold, To: StatusHeld, Actor: ActorOwner, Model: notModelledHeld, When: "the outcome is unknown and the policy is hold"},
+	{From: StatusInFlight, Verb: VerbReplace, To: StatusAbandoned, Actor: ActorWorker, Model: notModelledReplace, When: "policy retry; the new row is claimed in the same commit", Reasons: []Reason{ReasonProviderError, ReasonAmbiguous, ReasonLeaseExpired}},
+	{From: StatusInFlight, Verb: VerbTakeOver, To: StatusInFlight, Actor: ActorWorker, Model: "take_over", When: "the owner is buried, and going on is free (no call open, nothing written) or safe (the endpoint enforces the key); epoch + 1"},
+	{From: StatusInFlight, Verb: VerbSweep, To: StatusAbandoned, Actor: ActorWorker, Model: "sweep", When: "the owner is buried", Reasons: []Reason{ReasonLeaseExpired, ReasonCancelled}},
+	{From: StatusInFlight, Verb: VerbSweep, To: StatusHeld, Actor: ActorWorker, Model: notModelledHeld, When: "the owner is buried, the call was sent, and the policy is hold"},
+	{From: StatusInFlight, Verb: VerbExpire, To: StatusAbandoned, Actor: ActorWorker, Model: "expire", When: "the reply's own deadline has passed, whatever its lease says", Reasons: []Reason{ReasonDeadline}},
+	{From: StatusInFlight, Verb: VerbCancel, To: StatusAbandoned, Actor: ActorWorker, Model: "cancel", When: "a stop was asked for and the owner is buried or silent", Reasons: []Reason{ReasonCancelled, ReasonDeleted}},
+	{From: StatusHeld, Verb: VerbRelease, To: StatusAbandoned, Actor: ActorOperator, Model: notModelledHeld, When: "the operator gives it up", Reasons: []Reason{ReasonHeldReleased}},
+	{From: StatusHeld, Verb: VerbAdopt, To: StatusComplete, Actor: ActorOperator, Model: notModelledHeld, When: "a lookup or an operator has the whole text"},
+	{From: StatusHeld, Verb: VerbFinish, To: StatusComplete, Actor: ActorLastOwner, Model: notModelledHeld, When: "late but whole"},
+	{From: StatusHeld, Verb: VerbCancel, To: StatusAbandoned, Actor: ActorClient, Model: notModelledHeld, When: "at once", Reasons: []Reason{ReasonCancelled, ReasonDeleted}},
+	{From: StatusAbandoned, FromReasons: Revivable, Verb: VerbRevive, To: StatusInFlight, Actor: ActorLastOwner, Model: "revive", When: "still streaming, same generation, not cancelled, slot free; epoch + 1"},
+	{From: StatusAbandoned, FromReasons: Revivable, Verb: VerbSalvage, To: StatusComplete, Actor: ActorLastOwner, Model: "salvage", When: "finished, same generation, not cancelled, slot free"},
+	{From: StatusAbandoned, Verb: VerbSettle, To: StatusAbandoned, Actor: ActorLastOwner, Model: "settle", When: "once: partial content, usage, ledger"},
+	{From: StatusComplete, Verb: VerbSupersede, To: StatusAbandoned, Actor: ActorClient, Model: "supersede", When: "with the new live reply in the same commit", Reasons: []Reason{ReasonSuperseded}},
+	{From: StatusAbandoned, FromReasons: []Reason{ReasonSuperseded}, Verb: VerbSelect, To: StatusComplete, Actor: ActorClient, Model: "select_reply", When: "a reply that was whole"},
 }
 
 // Allowed finds the transition from a status by a verb to a status and reason; ok is false where the table has none.
