@@ -105,6 +105,8 @@ func (d database) useEverything(t *testing.T) {
 	conversation := turns.Conversation{Key: fresh.Key, ID: fresh.Conversation, Tenant: fresh.Tenant}
 	cp, e, sw := tail(run), completing(run), sweeping(run)
 	cp.From, cp.To, e.StoredLength = 200, 203, 203
+	lost := restoring(run)
+	lost.ExpectVersion, lost.NextSeq, lost.Reply.Attempt, lost.Reply.Generation = 5, 11, 2, 1
 	calls := []func() error{
 		func() error { return s.RegisterWorker(ctx, worker, time.Hour) },
 		func() error { return s.RenewLease(ctx, worker.ID, time.Hour) },
@@ -127,7 +129,7 @@ func (d database) useEverything(t *testing.T) {
 			return s.MarkFollowed(ctx, []turns.FollowMark{{Key: run.Key, Reply: run.Reply.ID, For: time.Minute}})
 		},
 		func() error {
-			_, err := s.ReadLogs(ctx, []turns.LogPosition{{Key: run.Key, Reply: run.Reply.ID}})
+			_, err := s.ReadLogs(ctx, []turns.LogPosition{{Key: run.Key, Reply: run.Reply.ID, From: 95, Max: 30}})
 			return err
 		},
 		func() error { return s.CloseCalls(ctx, []turns.CallOutcome{*e.Call}) },
@@ -141,6 +143,8 @@ func (d database) useEverything(t *testing.T) {
 			return err
 		},
 		func() error { _, err := s.OwnedReplies(ctx, run.Reply.Owner, 0, 100); return err },
+		func() error { _, err := s.TakeOver(ctx, takingOver(run, run.Reply.Owner)); return err },
+		func() error { _, err := s.Restore(ctx, lost); return err },
 		func() error { return d.lose(t, run) },
 		func() error { _, err := s.Revive(ctx, reviving(run)); return err },
 		func() error { return d.lose(t, run) },

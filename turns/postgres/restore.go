@@ -20,6 +20,7 @@ WITH` + endings + `, lost AS (
 		@window_start::uuid[], @grace_us::bigint[])
 	AS l (attempt, generation, endpoint, provider, model, provider_model, calls, waited_us, request_hash, builder_version,
 		window_start, grace_us)
+	LIMIT 1
 ), ledger AS (
 	SELECT * FROM unnest(@call::uuid[], @number::int[], @first::bool[], @idempotency_key::text[], @request_bytes::bigint[])
 	AS p (call_id, number, first, idempotency_key, request_bytes)

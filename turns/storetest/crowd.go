@@ -47,6 +47,7 @@ type crowd struct {
 	claimed, permitted, appended           atomic.Int64
 	ended, finished                        atomic.Int64 // by anybody, and by their owner
 	revived, salvaged, settledLate, chosen atomic.Int64
+	taken, restored                        atomic.Int64
 	failure                                atomic.Value
 }
 
@@ -75,7 +76,7 @@ func (c *crowd) fail(err error) bool {
 }
 
 func (m *member) step() {
-	switch n := m.rand.IntN(30); {
+	switch n := m.rand.IntN(32); {
 	case n < 6 || len(m.claims) == 0:
 		m.claimSome()
 	case n < 9:
@@ -92,6 +93,8 @@ func (m *member) step() {
 		m.chooseSome()
 	case n < 28:
 		m.stopSome()
+	case n < 30:
+		m.restoreSome()
 	default:
 		m.die()
 	}
@@ -184,7 +187,11 @@ func (m *member) sweepSome() {
 		return
 	}
 	for _, s := range stale {
-		m.sweepOne(s)
+		if m.rand.IntN(2) == 0 {
+			m.takeOne(s)
+		} else {
+			m.sweepOne(s)
+		}
 	}
 }
 
@@ -203,6 +210,42 @@ func (c *crowd) sweepOne(s turns.StaleReply) {
 	won, err := c.Store.Sweep(c.ctx, sw)
 	if !c.fail(err) && won {
 		c.ended.Add(1)
+	}
+}
+
+// takeOne takes a stale reply over, and goes on with it.
+func (m *member) takeOne(s turns.StaleReply) {
+	claim := turns.Claim{Key: s.Key, Turn: s.Reply.Turn, Reply: turns.NewReply{ID: s.Reply.ID}, Call: turns.NewCall{ID: newCallID()}}
+	v := turns.Takeover{
+		Fence: turns.Fence{Key: s.Key, Reply: s.Reply.ID, Epoch: s.Reply.Epoch, Owner: s.Reply.Owner}, StoredLength: s.Reply.Length,
+		Owner: m.me, Call: turns.NewCall{ID: claim.Call.ID, Number: s.Reply.Calls + 1, Key: "key"}, MaxCalls: 10,
+	}
+	result, err := m.Store.TakeOver(m.ctx, v)
+	if !m.fail(err) && result.Won {
+		m.taken.Add(1)
+		m.claims = append(m.claims, &held{claim: claim, fence: overtaken(v), length: v.StoredLength, calls: result.Calls})
+	}
+}
+
+// restoreSome puts a reply beside those of a conversation's last turn, as one that a failover lost.
+func (m *member) restoreSome() {
+	conv := m.convs[m.rand.IntN(len(m.convs))]
+	st, err := m.Store.Lookup(m.ctx, turns.LookupQuery{Key: conv.key})
+	if m.fail(err) {
+		return
+	}
+	if st, err = m.Store.Lookup(m.ctx, turns.LookupQuery{Key: conv.key, Turn: st.LastTurn}); m.fail(err) || st.Turn == nil {
+		return
+	}
+	lost := turns.LostReply{
+		Key: conv.key, Tenant: conv.tenant, Conversation: conv.id, ExpectVersion: st.Version, NextSeq: st.NextSeq, Turn: st.Turn.ID,
+		Reply:  turns.NewReply{ID: newReplyID(), Attempt: st.Newest.Attempt + 1, Generation: st.Turn.Generation, Owner: m.me},
+		Ending: turns.Ending{Status: turns.StatusAbandoned, Reason: turns.ReasonLeaseExpired},
+	}
+	for range 1 + m.rand.IntN(2) { // some are sent twice
+		if won, err := m.Store.Restore(m.ctx, lost); !m.fail(err) && won {
+			m.restored.Add(1)
+		}
 	}
 }
 
@@ -309,14 +352,16 @@ func (c *crowd) midway() {
 	} {
 		require.Zero(c.t, c.count(query), promise)
 	}
-	require.EqualValues(c.t, c.claimed.Load(), c.count("SELECT count(*) FROM turns WHERE role = 'assistant'"))
-	require.EqualValues(c.t, c.claimed.Load()+c.permitted.Load(), c.count("SELECT count(*) FROM provider_calls"))
-	require.EqualValues(c.t, c.ended.Load()-c.revived.Load(), c.count("SELECT count(*) FROM turns WHERE role = 'assistant' AND status <> 'in_flight'"))
-	require.EqualValues(c.t, c.revived.Load(), c.count("SELECT CAST(COALESCE(sum(epoch - 1), 0) AS bigint) FROM turns WHERE role = 'assistant'"))
-	require.EqualValues(c.t, c.finished.Load()+c.salvaged.Load()+c.settledLate.Load(), c.count("SELECT count(*) FROM turns WHERE settled_at IS NOT NULL"))
+	require.EqualValues(c.t, c.claimed.Load()+c.restored.Load(), c.count("SELECT count(*) FROM turns WHERE role = 'assistant'"))
+	require.EqualValues(c.t, c.claimed.Load()+c.permitted.Load()+c.taken.Load(), c.count("SELECT count(*) FROM provider_calls"))
+	require.EqualValues(c.t, c.ended.Load()+c.restored.Load()-c.revived.Load(), c.count("SELECT count(*) FROM turns WHERE role = 'assistant' AND status <> 'in_flight'"))
+	require.EqualValues(c.t, c.revived.Load()+c.taken.Load(), c.count("SELECT CAST(COALESCE(sum(epoch - 1), 0) AS bigint) FROM turns WHERE role = 'assistant'"))
+	require.EqualValues(c.t, c.finished.Load()+c.salvaged.Load()+c.settledLate.Load()+c.restored.Load(), c.count("SELECT count(*) FROM turns WHERE settled_at IS NOT NULL"))
 	require.Positive(c.t, c.claimed.Load())
 	require.Positive(c.t, c.appended.Load())
 	require.Positive(c.t, c.ended.Load())
+	require.Positive(c.t, c.taken.Load())
+	require.Positive(c.t, c.restored.Load())
 	require.Positive(c.t, c.revived.Load()+c.salvaged.Load()+c.settledLate.Load()+c.chosen.Load())
 }
 

@@ -44,6 +44,8 @@ func RunModel(t *testing.T, open Opener) {
 			"revive":     d.reviveOne,
 			"salvage":    d.salvageOne,
 			"settle":     d.settleOne,
+			"take over":  d.takeOverOne,
+			"restore":    d.restoreOne,
 		})
 		d.compareAll()
 	})

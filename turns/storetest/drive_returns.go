@@ -67,6 +67,38 @@ func (d *driver) settleOne(rt *rapid.T) {
 	require.Equal(d.t, d.m.settle(e), d.settle(e))
 }
 
+func (d *driver) takeOverOne(rt *rapid.T) {
+	r := d.pickReply(rt)
+	v := d.takingOver(r.claim, d.offset(rt, r))
+	v.Fence, v.Owner, v.Closed, v.Call.Number = d.fence(rt, r), d.pickWorker(rt), nil, r.calls+1
+	got := d.takeOver(v)
+	got.Left = 0 // the model has no clock
+	require.Equal(d.t, d.m.takeOver(v), got)
+}
+
+// restoreOne restores a reply beside another, now and then at a version, an attempt or under an id that is not free.
+func (d *driver) restoreOne(rt *rapid.T) {
+	r := d.pickReply(rt)
+	l := d.restoring(turns.Claim{Key: r.claim.Key, Tenant: r.claim.Tenant, Conversation: r.claim.Conversation, Turn: r.claim.Turn})
+	l.Ending.Content, l.Ending.Length = []turns.Piece{opening("lost")}, 5
+	l.Reply.Owner = d.pickWorker(rt)
+	l.Reply.Generation += rapid.Int32Range(0, 1).Draw(rt, "generation")
+	switch rapid.IntRange(0, 6).Draw(rt, "spoil") {
+	case 0:
+		l.ExpectVersion--
+	case 1:
+		l.Reply.Attempt--
+	case 2:
+		l.Reply.ID = r.claim.Reply.ID
+	}
+	restored := d.m.restore(l)
+	require.Equal(d.t, restored != nil, d.restore(l))
+	if restored != nil {
+		d.touched = restored
+	}
+	d.compareTurn(r)
+}
+
 // pickOver prefers replies that are over, and among them those that nobody has settled.
 func (d *driver) pickOver(rt *rapid.T) *modelReply {
 	var over, open []*modelReply

@@ -111,6 +111,41 @@ func (m *model) revive(v turns.Revival) bool {
 	return true
 }
 
+func (m *model) takeOver(v turns.Takeover) turns.TakeoverResult {
+	r, w := m.find(v.Fence), m.workers[v.Owner]
+	if r == nil || r.length() != v.StoredLength || r.stop || r.late || w == nil || w.dead || !m.workers[r.owner].dead {
+		return turns.TakeoverResult{}
+	}
+	t := m.turn(r)
+	if r.epoch >= turns.MaxEpoch || r.calls >= v.MaxCalls || t.generation != r.claim.Reply.Generation || t.cancelled >= t.generation {
+		return turns.TakeoverResult{}
+	}
+	r.epoch, r.owner, r.calls, r.open = r.epoch+1, v.Owner, r.calls+1, map[turns.CallID]bool{v.Call.ID: true}
+	return turns.TakeoverResult{Won: true, Calls: r.calls}
+}
+
+// restore gives the reply that was restored, nil if it must not be.
+func (m *model) restore(l turns.LostReply) *modelReply {
+	conv := m.conversations[l.Key]
+	if conv == nil || conv.version != l.ExpectVersion || conv.byID[l.Turn] == nil {
+		return nil
+	}
+	for _, r := range m.replies {
+		if r.claim.Reply.ID == l.Reply.ID || (r.claim.Turn == l.Turn && r.claim.Reply.Attempt == l.Reply.Attempt) {
+			return nil
+		}
+	}
+	conv.version++
+	conv.nextSeq++
+	t := conv.byID[l.Turn]
+	t.generation = max(t.generation, l.Reply.Generation)
+	r := &modelReply{claim: turns.Claim{Key: l.Key, Tenant: l.Tenant, Conversation: l.Conversation, Turn: l.Turn, Reply: l.Reply},
+		owner: l.Reply.Owner, epoch: l.Reply.Epoch, calls: l.Reply.Calls, settled: true}
+	r.finish(l.Ending.Status, l.Ending.Reason, l.Ending.Content)
+	m.replies = append(m.replies, r)
+	return r
+}
+
 // leafBack moves a conversation and, unless it is below another turn, its leaf to a reply that came back.
 func (m *model) leafBack(r *modelReply) {
 	conv := m.conversations[r.claim.Key]

@@ -17,7 +17,7 @@ func takeovers() []promise {
 		{"a takeover closes open calls as given, the others by a guess, and opens its own", aTakeoverKeepsTheLedger},
 		{"a takeover moves neither the conversation nor its turn", aTakeoverMovesTheReplyAlone},
 		{"a reply of an unknown owner is taken over", aReplyOfAnUnknownOwnerIsTaken},
-		{"a reply without a deadline is taken over", aReplyWithoutADeadlineIsTaken},
+		{"a takeover says how long the reply still has", aTakeoverSaysWhatIsLeft},
 		{"a takeover sent again is not won, and the row is still its owner's", theSameTakeoverIsNotWon},
 		{"a reply is taken over until its epoch is at its bound", aReplyIsTakenOverUntilItsBound},
 		{"the owner before a takeover writes nothing more", theOwnerBeforeATakeoverIsFenced},
@@ -132,7 +132,9 @@ func (w *world) notTaken(spoil func(turns.Claim, *turns.Takeover)) {
 func aTakenReplyRuns(t *testing.T, w *world) {
 	c, claim := w.deserted()
 	before := w.read(c, claim.Reply.ID)
-	require.Equal(t, turns.TakeoverResult{Won: true, Calls: 2}, w.takeOver(w.takingOver(claim, 3)))
+	result := w.takeOver(w.takingOver(claim, 3))
+	require.True(t, result.Won)
+	require.Equal(t, 2, result.Calls)
 	after := w.read(c, claim.Reply.ID)
 	require.Positive(t, after.LeaseLeft)
 	before.Epoch, before.Owner, before.OwnerDead, before.Calls = 2, w.worker, false, 2
@@ -205,10 +207,17 @@ func aReplyOfAnUnknownOwnerIsTaken(t *testing.T, w *world) {
 	require.True(t, w.takeOver(w.takingOver(claim, 0)).Won)
 }
 
-func aReplyWithoutADeadlineIsTaken(t *testing.T, w *world) {
+func aTakeoverSaysWhatIsLeft(t *testing.T, w *world) {
 	_, claim := w.deserted()
-	w.exec("UPDATE turns SET deadline_at = NULL WHERE id = %s", claim.Reply.ID.UUID)
-	require.True(t, w.takeOver(w.takingOver(claim, 3)).Won)
+	result := w.takeOver(w.takingOver(claim, 3))
+	require.True(t, result.Won)
+	require.Positive(t, result.Left)
+	require.LessOrEqual(t, result.Left, claim.Reply.Deadline)
+	_, endless := w.deserted()
+	w.exec("UPDATE turns SET deadline_at = NULL WHERE id = %s", endless.Reply.ID.UUID)
+	result = w.takeOver(w.takingOver(endless, 3))
+	require.True(t, result.Won)
+	require.Zero(t, result.Left)
 }
 
 func theSameTakeoverIsNotWon(t *testing.T, w *world) {

@@ -16,6 +16,7 @@ func transitions() []promise {
 		{"an ending that the table does not have is a typed error and changes nothing", endingsOutsideTheTable},
 		{"a sweep that the table has is written as it says", sweepsOfTheTable},
 		{"a sweep that the table does not have is a typed error and changes nothing", sweepsOutsideTheTable},
+		{"a takeover leads where the table says", takeoversOfTheTable},
 		{"what is over comes back, settles, is chosen or superseded exactly as the table has it", anEndMovesByTheTable},
 		{"no write in the table's name changes a reply that is not in flight", nothingLeavesAnEnd},
 	}
@@ -126,6 +127,23 @@ func sweepsOutsideTheTable(t *testing.T, w *world) {
 	})
 }
 
+// takeFromNobody makes a reply one of an unknown owner, and takes it over.
+func (w *world) takeFromNobody(c turns.Claim) turns.TakeoverResult {
+	w.t.Helper()
+	v := w.takingOver(c, 0)
+	v.Fence.Owner = turns.WorkerID(newReplyID())
+	w.exec("UPDATE turns SET owner = %s WHERE id = %s", v.Fence.Owner.UUID, c.Reply.ID.UUID)
+	return w.takeOver(v)
+}
+
+func takeoversOfTheTable(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	require.True(t, w.takeFromNobody(claim).Won)
+	r := w.read(c, claim.Reply.ID)
+	_, allowed := turns.Allowed(turns.StatusInFlight, "", turns.VerbTakeOver, r.Status, r.Reason)
+	require.True(t, allowed, "%s %s", r.Status, r.Reason)
+}
+
 // ended brings a reply to each status that is not in flight, with each reason.
 func (w *world) ended() (claims []turns.Claim) {
 	_, complete := w.fresh()
@@ -158,6 +176,7 @@ func moves() []move {
 	same := func(r turns.Reason) turns.Reason { return r }
 	return []move{
 		{turns.VerbRevive, turns.StatusInFlight, reasonIs(""), func(w *world, c turns.Claim) bool { return w.revive(reviving(c, w.worker)) }},
+		{turns.VerbTakeOver, turns.StatusInFlight, reasonIs(""), func(w *world, c turns.Claim) bool { return w.takeFromNobody(c).Won }},
 		{turns.VerbSalvage, turns.StatusComplete, reasonIs(""), func(w *world, c turns.Claim) bool { return w.salvage(salvaging(c)) }},
 		{turns.VerbSettle, turns.StatusAbandoned, same, func(w *world, c turns.Claim) bool { return w.settle(settling(c, 0, whole("a"))) }},
 		{turns.VerbSelect, turns.StatusComplete, reasonIs(""), func(w *world, c turns.Claim) bool {
@@ -202,6 +221,7 @@ func anEndMovesByTheTable(t *testing.T, w *world) {
 func nothingLeavesAnEnd(t *testing.T, w *world) {
 	claims := w.ended()
 	w.bury(w.worker)
+	w.worker = w.register()
 	ends, _ := endingSteps()
 	outs, _ := sweepSteps()
 	w.unchanged(func() {
@@ -214,6 +234,7 @@ func nothingLeavesAnEnd(t *testing.T, w *world) {
 			}
 			require.False(t, w.checkpoint(fenceOf(claim), 0, opening("a")).Held)
 			require.False(t, w.permit(permitFor(claim, 2)).Granted)
+			require.Zero(t, w.takeOver(w.takingOver(claim, 0)))
 			require.False(t, w.claim(claim).Won)
 		}
 	})
