@@ -91,6 +91,13 @@ func (h *Hub) Run(ctx context.Context) error {
 // Open implements turns.Logs. Who has followed the reply from afar goes on with the log itself.
 func (h *Hub) Open(key turns.ConversationKey, reply turns.Reply) turns.LiveLog {
 	log := newLog(h, key, reply, true)
+	for _, p := range reply.Content { // of a reply that was taken over
+		if err := log.log.Append(p); err != nil {
+			h.cfg.Logger.Error("stored log does not open", "reply_id", reply.ID.String(), "err", err)
+			break // what comes next does not fit either, which ends the reply
+		}
+	}
+	log.sent, log.stored = log.log.Len(), log.log.Len()
 	h.cfg.Bus.Watch(reply.ID, TopicStops)
 	h.mu.Lock()
 	h.owned[reply.ID] = log
