@@ -1,11 +1,11 @@
 # Each target but run ends in one line: PASS name figure=value .. or FAIL name why. Each starts with a clean environment
-# (.ci/clean). Switches: SHORT=1 for less of the long ones, FUZZTIME=10s, SEED=n.
+# (.ci/clean). Switches: SHORT=1 for less of the long ones, FUZZTIME=10s, SEED=n, SEEDS=n.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again late broken
+.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again late broken chaos chaos-selftest
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -58,3 +58,9 @@ late: ## Show what becomes of a server that was stopped past its lease, and of c
 
 broken: ## Show that the tests fail when a guard is taken out.
 	$(VERDICT) broken .ci/checks broken
+
+chaos: ## Show that the promises hold under any fault, by one seed in three minutes (SHORT=1, SEED=n, SEEDS=n).
+	$(VERDICT) chaos .ci/chaos run
+
+chaos-selftest: ## Show that the check of chaos notices five faults planted in the service.
+	$(VERDICT) chaos-selftest .ci/chaos selftest

@@ -1,0 +1,8 @@
+package main
+
+import (
+	"context"
+	"errors"
+)
+
+func selftest(context.Context) error { return errors.New("not yet") }

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/turnd/turnd/bench/lab"
+	"github.com/turnd/turnd/internal/pgtest"
+)
+
+// worker is one place for a turnd process, whatever process it has at the time: its links, its name and its spool stay.
+type worker struct {
+	name       string
+	dir        string
+	bin        string
+	models     string
+	front      *lab.Link
+	toDatabase []*lab.Link
+	toProvider *lab.Link
+
+	// busy is held by whoever does something to the process, so that two faults never strike it at once.
+	busy sync.Mutex
+
+	mu      sync.Mutex
+	process *lab.Process
+	lives   []life
+}
+
+// life is one process of a worker.
+type life struct {
+	id         string // the worker id it had
+	begin, end time.Time
+	killed     bool // it had no chance to finish anything
+}
+
+func newWorker(c *cluster, n int) (*worker, error) {
+	w := &worker{name: fmt.Sprintf("w%d", n+1), dir: c.dir, bin: c.bin}
+	var err error
+	if w.front, err = lab.NewLink("127.0.0.1:1"); err != nil {
+		return nil, err
+	}
+	for _, s := range c.database.servers {
+		link, err := lab.NewLink(s.Addr())
+		if err != nil {
+			return nil, err
+		}
+		w.toDatabase = append(w.toDatabase, link)
+	}
+	if w.toProvider, err = lab.NewLink(c.provider.Addr); err != nil {
+		return nil, err
+	}
+	w.models = filepath.Join(c.dir, w.name+"-models.yaml")
+	return w, os.WriteFile(w.models, []byte(fmt.Sprintf(`version: 1
+default_model: anthropic
+endpoints:
+  one: {wire: anthropic.messages, base_url: "http://%[1]s", limits: {first_byte: 3s, idle: 2s, total: 40s}}
+  two: {wire: openai.chat, base_url: "http://%[1]s", limits: {first_byte: 3s, idle: 2s, total: 40s}}
+models:
+  anthropic: {route: [{endpoint: one, model: demo}]}
+  openai: {route: [{endpoint: two, model: demo}]}
+`, w.toProvider.Addr())), 0o600)
+}
+
+// start starts a process and sends the clients' link to it.
+func (w *worker) start(ctx context.Context) error {
+	w.mu.Lock()
+	n := len(w.lives) + 1
+	w.mu.Unlock()
+	var addrs []string
+	for _, l := range w.toDatabase {
+		addrs = append(addrs, l.Addr())
+	}
+	url := pgtest.ManyHosts(databaseName, addrs...)
+	ready := filepath.Join(w.dir, fmt.Sprintf("%s-%d.json", w.name, n))
+	p, err := lab.Start(w.dir, fmt.Sprintf("%s-%d", w.name, n), w.bin, "serve", "--listen", "127.0.0.1:0", "--ready-file", ready,
+		"--database-url", url, "--database-direct-url", url, "--migrate", "off", "--models", w.models, "--worker-name", w.name,
+		"--spool-dir", filepath.Join(w.dir, "spool-"+w.name), "--lease", lease.String(), "--sweep", sweep.String(),
+		"--checkpoint", checkpoint.String(), "--grace", drain.String(), "--heartbeat", "1s", "--max-wait", "10s",
+		"--backoff", "200ms", "--log-level", "info")
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.process = p
+	w.lives = append(w.lives, life{begin: time.Now()})
+	w.mu.Unlock()
+	r, err := lab.AwaitReady(ctx, p, ready)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.lives[len(w.lives)-1].id = r.Worker
+	w.mu.Unlock()
+	w.front.SetTarget(r.Listen)
+	return nil
+}
+
+// startAgain starts a process until one comes up, as a supervisor would: while the database is away none does.
+func (w *worker) startAgain(ctx context.Context) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 20*time.Second)
+		err := w.start(attempt)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		w.end(syscall.SIGKILL)
+		if !sleep(ctx, 500*time.Millisecond) {
+			return errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+// end ends the process with a signal.
+func (w *worker) end(sig syscall.Signal) error {
+	w.mu.Lock()
+	p := w.process
+	w.mu.Unlock()
+	err := p.End(sig, drain+25*time.Second)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := &w.lives[len(w.lives)-1]
+	last.end, last.killed = time.Now(), sig == syscall.SIGKILL || err != nil
+	return err
+}
+
+// pause stops the process, or lets it go on.
+func (w *worker) signal(sig syscall.Signal) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.process.Signal(sig)
+}
+
+// history is a copy of the lives.
+func (w *worker) history() []life {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]life(nil), w.lives...)
+}
+
+func (w *worker) close() {
+	if w.process != nil {
+		_ = w.process.End(syscall.SIGKILL, time.Second)
+	}
+	for _, l := range append([]*lab.Link{w.front, w.toProvider}, w.toDatabase...) {
+		if l != nil {
+			l.Close()
+		}
+	}
+}
+
+// sleep waits; false says that ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
