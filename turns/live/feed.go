@@ -38,6 +38,11 @@ func (h *Hub) join(key turns.ConversationKey, reply turns.Reply) (*mirror, error
 	}
 	h.cfg.Bus.Watch(reply.ID, TopicNews)
 	h.mu.Lock()
+	if h.leaving {
+		h.mu.Unlock()
+		h.cfg.Bus.Unwatch(reply.ID, TopicNews)
+		return nil, leavingError()
+	}
 	if old := h.mirrors[reply.ID]; old != nil {
 		old.followers++
 		h.mu.Unlock()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,6 +52,7 @@ type Hub struct {
 	news chan struct{}
 
 	mu      sync.Mutex
+	leaving bool // Drain was called
 	owned   map[turns.ReplyID]*Log
 	mirrors map[turns.ReplyID]*mirror
 	hinted  []*mirror
@@ -165,18 +168,18 @@ func (h *Hub) Take(hints []Hint) {
 	}
 }
 
-// Connected implements Handler. After a gap everything is read.
+// Connected implements Handler. After a gap everything is read, and what this worker has to say is said again.
 func (h *Hub) Connected(yes bool) {
 	if h.connected.Swap(yes) || !yes {
 		return
 	}
 	h.mu.Lock()
-	mirrors := make([]*mirror, 0, len(h.mirrors))
-	for _, m := range h.mirrors {
-		mirrors = append(mirrors, m)
-	}
+	mirrors, owned := slices.Collect(maps.Values(h.mirrors)), slices.Collect(maps.Values(h.owned))
 	h.mu.Unlock()
 	h.readSoon(mirrors...)
+	for _, log := range owned {
+		log.announce()
+	}
 }
 
 // readSoon lets the feeding loop read mirrors before their time.

@@ -1,0 +1,27 @@
+package live
+
+import (
+	"time"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// Drain lets go of those who follow replies of other workers, and turns away who comes for one, with CodeDraining: they
+// follow again on another worker. Replies that run here, and those that have ended, are followed to their end.
+func (h *Hub) Drain() {
+	h.mu.Lock()
+	h.leaving = true
+	mirrors := make([]*mirror, 0, len(h.mirrors))
+	for _, m := range h.mirrors {
+		mirrors = append(mirrors, m)
+	}
+	h.mu.Unlock()
+	for _, m := range mirrors {
+		m.log.Move() // its followers look for the reply again, and are turned away if it still runs
+	}
+}
+
+func leavingError() error {
+	return &turns.Error{Code: turns.CodeDraining, Problem: "this worker is shutting down; follow again on another",
+		RetryAfter: 100 * time.Millisecond}
+}
