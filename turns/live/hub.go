@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -79,15 +78,16 @@ func (h *Hub) Run(ctx context.Context) error {
 	defer leaveBus()
 	var bus, loops sync.WaitGroup
 	var err error
-	bus.Go(func() { err = h.cfg.Bus.Run(onBus, h) })
+	bus.Go(func() {
+		if err = h.cfg.Bus.Run(onBus, h); err != nil {
+			h.cfg.Logger.Error("the bus has failed; followers of other workers' replies are served by polling", "err", err)
+		}
+	})
 	loops.Go(func() { h.feedLoop(ctx) })
 	loops.Go(func() { h.publishLoop(ctx) })
 	loops.Wait()
 	leaveBus()
 	bus.Wait()
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
 	return err
 }
 

@@ -154,6 +154,13 @@ func (l *Log) Stored(to uint32) {
 	l.hub.out.put(l.hint(), 0)
 }
 
+// announce publishes how far the log is stored.
+func (l *Log) announce() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hub.out.put(l.hint(), 0)
+}
+
 // trim notes how far the log is stored and lets go of what memory need not keep. The caller holds mu.
 func (l *Log) trim(stored uint32) {
 	l.stored = min(stored, l.log.Len())
