@@ -18,6 +18,10 @@ const (
 	stateSerialization = "40001"
 	stateDeadlock      = "40P01"
 	stateReadOnly      = "25006"
+	stateLockTimeout   = "55P03"
+	// What a pooler gives out that hands the sessions of prepared statements to others.
+	stateNoStatement    = "26000"
+	stateStatementTwice = "42P05"
 )
 
 // notSent marks an error that came before the statement could have left for the server.
@@ -37,10 +41,10 @@ func mapError(op string, err error, write bool) error {
 	if err == nil {
 		return nil
 	}
-	if state, ok := sqlState(err); ok {
-		return mapState(op, state, write && !errors.As(err, new(notSent)))
-	}
 	unsent := errors.As(err, new(notSent)) || pgconn.SafeToRetry(err)
+	if state, ok := sqlState(err); ok && !unsent {
+		return mapState(op, state, write)
+	}
 	if write && !unsent {
 		return fmt.Errorf("%s: %w", op, turns.Unavailable(fmt.Errorf("%w: %w", turns.ErrUnknownOutcome, err)))
 	}
@@ -50,18 +54,22 @@ func mapError(op string, err error, write bool) error {
 	return fmt.Errorf("%s: %w", op, turns.Unavailable(err))
 }
 
-// mapState is mapError for an answer of the server.
-func mapState(op, state string, sent bool) error {
+// mapState is mapError for an answer of the server to a statement.
+func mapState(op, state string, write bool) error {
 	cause := fmt.Errorf("the database answered SQLSTATE %s", state)
 	switch {
 	case strings.HasPrefix(state, "08"), strings.HasPrefix(state, "57P"):
 		// The session or a part of the database went away. Whether it had committed before that nobody said.
-		if sent {
+		if write {
 			cause = fmt.Errorf("%w: %w", turns.ErrUnknownOutcome, cause)
 		}
 		return fmt.Errorf("%s: %w", op, turns.Unavailable(cause))
-	case strings.HasPrefix(state, "53"), strings.HasPrefix(state, "57"), state == stateReadOnly, wantsRetryState(state):
+	case strings.HasPrefix(state, "53"), strings.HasPrefix(state, "57"), strings.HasPrefix(state, "58"),
+		state == stateLockTimeout, wantsRetryState(state):
+		// Resources, a cancelled statement, the disk, a lock: the statement was rolled back.
 		return fmt.Errorf("%s: %w", op, turns.Unavailable(cause))
+	case state == stateNoStatement, state == stateStatementTwice:
+		cause = fmt.Errorf("%w: a pooler that keeps no prepared statements needs default_query_exec_mode=cache_describe in its URL", cause)
 	case state == stateForeignKey:
 		return fmt.Errorf("%s: %w", op, turns.NotFound("turn", "input.parent_id"))
 	}
@@ -88,10 +96,18 @@ func isOfItem(err error) bool {
 	return ok && (strings.HasPrefix(state, "22") || strings.HasPrefix(state, "23"))
 }
 
-// wantsRetry reports whether the database rolled a statement back only because of another that ran beside it.
+// wantsRetry reports whether a statement is known to have done nothing, and can go better at once: the database rolled it
+// back because of another that ran beside it, its server had become read-only, or its connection turned out to be closed.
 func wantsRetry(err error) bool {
-	state, ok := sqlState(err)
-	return ok && wantsRetryState(state)
+	if errors.As(err, new(notSent)) {
+		return false
+	}
+	if state, ok := sqlState(err); ok {
+		return wantsRetryState(state)
+	}
+	return pgconn.SafeToRetry(err)
 }
 
-func wantsRetryState(state string) bool { return state == stateSerialization || state == stateDeadlock }
+func wantsRetryState(state string) bool {
+	return state == stateSerialization || state == stateDeadlock || state == stateReadOnly
+}

@@ -72,10 +72,11 @@ func recorded(t *testing.T) (database, *recorder) {
 	r := &recorder{}
 	config.ConnConfig.Tracer = r
 	config.MaxConns = 1
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	conns, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	d.store = &Store{pool: pool, vital: pool, lease: pool}
+	t.Cleanup(conns.Close)
+	p := &pool{Pool: conns, statementTime: patience}
+	d.store = &Store{pool: p, vital: p, lease: p}
 	return d, r
 }
 

@@ -3,7 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
+	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,7 +19,7 @@ const (
 	leaseConns = 1
 	// defaultMaxConns is Config.MaxConns where it is not set.
 	defaultMaxConns = 16
-	// maxTries bounds how often a statement runs that the database itself asked to run again.
+	// maxTries bounds how often a statement runs that is known to have done nothing.
 	maxTries = 4
 )
 
@@ -29,13 +30,19 @@ type Config struct {
 	// MaxConns bounds the connections of this process, 16 if 0. One of them serves the worker's lease only, and two
 	// checkpoints and endings; with less than 4 one is left for all else.
 	MaxConns int
+	// Pooled says that the URL leads to a pooler that gives out its sessions for one transaction at a time. Statements are
+	// then not prepared, unless the URL has a default_query_exec_mode.
+	Pooled bool
+	// StatementTime is the longest that one statement may take, 10 s if 0. A write that takes longer has an unknown
+	// outcome; the server itself ends it after twice that time, except behind a pooler.
+	StatementTime time.Duration
 }
 
 // Store is a turns.Store. It is safe for concurrent use; Close ends it.
 type Store struct {
-	pool  *pgxpool.Pool
-	vital *pgxpool.Pool
-	lease *pgxpool.Pool
+	pool  *pool
+	vital *pool
+	lease *pool
 }
 
 var (
@@ -44,108 +51,78 @@ var (
 	_ turns.Returns = (*Store)(nil)
 )
 
-// Open connects. It fails with CodeStoreUnavailable if the database can't be reached; it does not look at the schema.
+// Open connects. It fails with CodeStoreUnavailable if the database can't be reached, and wraps ErrReadOnly if it takes no
+// writes; it does not look at the schema. The URL may name several hosts: the first that takes writes is used.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	if config.MaxConns <= 0 {
 		config.MaxConns = defaultMaxConns
 	}
 	s := &Store{}
 	for _, p := range []struct {
-		pool  **pgxpool.Pool
+		pool  **pool
 		conns int
 	}{{&s.pool, max(1, config.MaxConns-vitalConns-leaseConns)}, {&s.vital, vitalConns}, {&s.lease, leaseConns}} {
-		pool, err := connect(ctx, config.URL, p.conns)
+		pool, err := newPool(ctx, config, p.conns)
 		if err != nil {
 			s.Close()
 			return nil, err
 		}
 		*p.pool = pool
 	}
-	if err := s.pool.Ping(ctx); err != nil {
+	if err := s.pool.use(ctx, func(context.Context, *pgxpool.Conn) error { return nil }); err != nil {
 		s.Close()
-		return nil, mapRead("reach the database", notSent{err})
+		return nil, mapRead("reach the database", err)
 	}
 	return s, nil
 }
 
 // Close waits for running statements and releases the connections. Closing again does nothing.
 func (s *Store) Close() {
-	for _, pool := range []*pgxpool.Pool{s.pool, s.vital, s.lease} {
+	var all sync.WaitGroup
+	for _, pool := range []*pool{s.pool, s.vital, s.lease} {
 		if pool != nil {
-			pool.Close()
+			all.Go(pool.Close)
 		}
 	}
-}
-
-func connect(ctx context.Context, url string, conns int) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		return nil, fmt.Errorf("read the database's address: %w", err)
-	}
-	config.MaxConns = int32(conns)
-	config.MinConns = 0
-	config.AfterConnect = readCommitted
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("make a pool of connections: %w", err)
-	}
-	return pool, nil
-}
-
-// readCommitted sets what every guard relies on: a statement that waited for a row sees the row as it is then. A server
-// or role with a stricter default would answer such a wait with an error.
-func readCommitted(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, `SET default_transaction_isolation = 'read committed'`)
-	return err
+	all.Wait()
 }
 
 // collect runs a statement and gathers its rows. Its error is raw, for mapRead and mapWrite, and notSent if the
 // statement can't have reached the server.
-func collect[T any](ctx context.Context, pool *pgxpool.Pool, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) ([]T, error) {
-	for try := 1; ; try++ {
-		rows, err := collectOnce(ctx, pool, sql, args, scan)
-		if err == nil || try == maxTries || !wantsRetry(err) {
-			return rows, err
+func collect[T any](ctx context.Context, p *pool, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) (list []T, err error) {
+	err = p.repeat(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, sql, args)
+		if err == nil {
+			list, err = pgx.CollectRows(rows, scan)
 		}
-	}
-}
-
-func collectOnce[T any](ctx context.Context, pool *pgxpool.Pool, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) ([]T, error) {
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		return nil, notSent{err}
-	}
-	defer conn.Release()
-	rows, err := conn.Query(ctx, sql, args)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scan)
+		return err
+	})
+	return list, err
 }
 
 // exec runs a statement and counts the rows it changed. Its error is raw, as that of collect.
-func exec(ctx context.Context, pool *pgxpool.Pool, sql string, args pgx.NamedArgs) (int64, error) {
+func exec(ctx context.Context, p *pool, sql string, args pgx.NamedArgs) (changed int64, err error) {
+	err = p.repeat(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		tag, err := conn.Exec(ctx, sql, args)
+		changed = tag.RowsAffected()
+		return err
+	})
+	return changed, err
+}
+
+// repeat uses a connection, and again if the statement is known to have done nothing and another try can go better.
+func (p *pool) repeat(ctx context.Context, do func(context.Context, *pgxpool.Conn) error) error {
 	for try := 1; ; try++ {
-		n, err := execOnce(ctx, pool, sql, args)
-		if err == nil || try == maxTries || !wantsRetry(err) {
-			return n, err
+		err := p.use(ctx, do)
+		if err == nil || try == maxTries || ctx.Err() != nil || !wantsRetry(err) {
+			return err
 		}
 	}
 }
 
-func execOnce(ctx context.Context, pool *pgxpool.Pool, sql string, args pgx.NamedArgs) (int64, error) {
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		return 0, notSent{err}
-	}
-	defer conn.Release()
-	tag, err := conn.Exec(ctx, sql, args)
-	return tag.RowsAffected(), err
-}
-
 // one is the row of a statement that gives at most one.
-func one[T any](ctx context.Context, pool *pgxpool.Pool, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) (row T, found bool, err error) {
-	rows, err := collect(ctx, pool, sql, args, scan)
+func one[T any](ctx context.Context, p *pool, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) (row T, found bool, err error) {
+	rows, err := collect(ctx, p, sql, args, scan)
 	if err != nil || len(rows) == 0 {
 		return row, false, err
 	}
