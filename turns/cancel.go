@@ -74,18 +74,12 @@ func (s *Service) stopTurn(ctx context.Context, key ConversationKey, target Repl
 	if err != nil || reply.Status != StatusInFlight || reply.Generation != target.Generation {
 		return reply, err
 	}
-	s.stopRun(reply.ID)
-	return s.awaitStop(ctx, key, reply)
-}
-
-// stopRun tells a run of this worker to stop, if it is one.
-func (s *Service) stopRun(id ReplyID) {
-	s.mu.Lock()
-	r := s.runs[id]
-	s.mu.Unlock()
-	if r != nil {
+	if r := s.runOfReply(reply.ID); r != nil {
 		r.cancel(errRequested)
+	} else {
+		s.logs.HintStop(reply.ID)
 	}
+	return s.awaitStop(ctx, key, reply)
 }
 
 // awaitStop waits for the owner to end a reply that was asked to stop. A buried owner's reply is ended at once, a silent
@@ -97,13 +91,14 @@ func (s *Service) awaitStop(ctx context.Context, key ConversationKey, reply Repl
 			if err := s.sweep(ctx, StaleQuery{Key: &key, Stopped: true, Limit: sweepBatch}); err != nil {
 				return Reply{}, err
 			}
-		} else if !pause(ctx, stopPoll) {
-			return Reply{}, Unavailable(context.Cause(ctx))
 		}
 		id := reply.ID
 		var err error
 		if reply, err = s.store.ReadReply(ctx, key, id); err != nil {
 			return Reply{}, err
+		}
+		if reply.Status == StatusInFlight && !pause(ctx, stopPoll) {
+			return Reply{}, Unavailable(context.Cause(ctx))
 		}
 	}
 	reply.Content = nil

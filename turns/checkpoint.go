@@ -2,6 +2,7 @@ package turns
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -17,6 +18,11 @@ func (s *Service) checkpoint(ctx context.Context) {
 		all = append(all, r)
 	}
 	s.mu.Unlock()
+	s.checkpointRuns(ctx, all)
+}
+
+// checkpointRuns stores the tails of some runs.
+func (s *Service) checkpointRuns(ctx context.Context, all []*run) {
 	ctx, cancel := context.WithTimeout(ctx, s.set.Lease)
 	defer cancel()
 	for len(all) > 0 && ctx.Err() == nil {
@@ -99,9 +105,11 @@ func (r *run) checkpointed(ctx context.Context, c Checkpoint, res CheckpointResu
 	switch {
 	case res.Held && res.CancelRequested:
 		r.stored = c.To
+		r.log.Stored(c.To)
 		r.cancel(errRequested)
 	case res.Held:
 		r.stored = c.To
+		r.log.Stored(c.To)
 		if c.ResponseID != "" {
 			r.noted = c.ResponseID
 		}
@@ -132,22 +140,34 @@ func (r *run) checkFollowers(ctx context.Context) {
 	}
 }
 
-// refused finds out why a checkpoint changed nothing: an earlier one landed though its answer was lost, or the reply is
-// no longer this worker's. The caller holds mu.
+// refused finds out why a checkpoint changed nothing: an earlier one landed though its answer was lost, or the stored log
+// lost its end in a failover, or the reply is no longer this worker's, or its row is lost. The caller holds mu.
 func (r *run) refused(ctx context.Context) {
 	row, err := r.store.ReadReply(ctx, r.key, r.reply.ID)
-	if err != nil && CodeOf(err) != CodeNotFound {
-		return // the next tick asks again
-	}
-	if err == nil && row.Status == StatusInFlight && row.Epoch == r.fence.Epoch && row.Owner == r.fence.Owner {
-		r.stored = row.Length
+	switch {
+	case errors.Is(err, ErrNotFound):
+		r.vanished(ctx)
 		return
-	}
-	if err == nil && row.revivable(r.fence) {
+	case err != nil:
+		return // the next tick asks again
+	case row.Status == StatusInFlight && row.Epoch == r.fence.Epoch && row.Owner == r.fence.Owner:
+		r.storedIs(row.Length)
+		return
+	case row.revivable(r.fence) && r.fence.Epoch < MaxEpoch:
 		if owner := r.lease.worker(); !r.lease.holds(owner) || r.revive(ctx, owner) {
 			return // back; or the next tick sees, once the lease is renewed
 		}
 	}
 	r.over = true
 	r.cancel(errLost)
+}
+
+// storedIs notes how long the stored log is. What it has lost is stored again from memory; if memory no longer holds it,
+// it is gone for good. The caller holds mu.
+func (r *run) storedIs(length uint32) {
+	r.stored = length
+	if length < r.log.First() {
+		r.over = true
+		r.cancel(errHole)
+	}
 }

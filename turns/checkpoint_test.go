@@ -25,6 +25,10 @@ func (l tailLog) Tail(from uint32) ([]Piece, uint32) {
 	return l.pieces, n
 }
 
+func (l tailLog) First() uint32 { return 0 }
+
+func (l tailLog) Stored(uint32) {}
+
 // checkpointStore is a Store of which only checkpoints are asked. The statement with this number fails.
 type checkpointStore struct {
 	Store

@@ -35,7 +35,10 @@ func (r Reply) revivable(last Fence) bool {
 // revive brings a reply back that was ended from outside while it was still streaming, so that no redelivery pays for it
 // again. The caller holds mu.
 func (r *run) revive(ctx context.Context, owner WorkerID) bool {
-	pieces, length := r.log.Tail(0)
+	pieces, length, err := r.whole(ctx)
+	if err != nil {
+		return false
+	}
 	won, err := r.store.Revive(ctx, Revival{Fence: r.fence, Owner: owner, Pieces: pieces, Length: length,
 		Deadline: r.deadlineLeft() + replyGrace, Call: r.call.ID})
 	if err != nil || !won {

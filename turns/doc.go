@@ -52,8 +52,15 @@
 //
 //	claim -> in_flight -> complete -> abandoned(superseded) -> complete again, by select
 //	                   -> abandoned(reason), by its owner, or from outside once the owner is buried or asked to stop
+//	                   -> in_flight under the next epoch, by another worker, once the owner is buried and that is free or safe
 //
-// Held, take over and replace stand in the table, and the stores' constraints allow for them; nothing makes them yet.
+// Held and replace stand in the table, and the stores' constraints allow for them; nothing makes them yet.
+//
+// # What a failover may lose
+//
+// A standby that had not received the last commits takes acknowledged rows away. A reply's worker finds no row at its next
+// write and claims it again, under the same id and the next epoch; if the slot is taken by then, what it made is kept as an
+// abandoned reply. A follower's cursor that names a reply which is nowhere is answered from the start of the one that is.
 //
 // # What surprises
 //

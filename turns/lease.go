@@ -27,6 +27,8 @@ type lease struct {
 	good time.Time
 	// steady is when the unbroken row of renewals began; zero while it is broken.
 	steady time.Time
+	// server is the life of the database's server that answered last.
+	server string
 }
 
 // margin is how long before its end a lease is no longer trusted: time for a request to leave.
@@ -45,10 +47,11 @@ func (l *lease) register(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.id, l.good, l.steady = id, begun, begun
-	if server.Uptime >= l.ttl {
+	first := l.server == ""
+	l.id, l.good, l.steady, l.server = id, begun, begun, server.Name
+	if first && server.Uptime >= l.ttl {
 		// The database has answered for a whole lease. What is left to wait for is that every living worker renews, which
-		// each does within a third of a lease.
+		// each does within a third of a lease. A worker that comes back waits for all of it: it may be the first that does.
 		l.steady = begun.Add(-l.ttl / 3)
 	}
 	return nil
@@ -67,11 +70,35 @@ func (l *lease) holds(owner WorkerID) bool {
 	return owner == l.id && time.Since(l.good) < l.ttl-l.margin()
 }
 
-// mayCondemn reports whether this worker has been in touch without a gap for a whole lease.
-func (l *lease) mayCondemn() bool {
+// mayCondemn reports whether this worker has been in touch without a gap for a whole lease, with the same server that
+// answers now. A failover that no renewal has seen yet is seen here: the clock of another server may be hours ahead, and
+// then every lease looks expired.
+func (l *lease) mayCondemn(ctx context.Context) bool {
+	if !l.isSteady() {
+		return false
+	}
+	l.meet(ctx, time.Now())
+	return l.isSteady()
+}
+
+func (l *lease) isSteady() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.steady.IsZero() && time.Since(l.steady) >= l.ttl && time.Since(l.good) < l.ttl
+}
+
+// meet asks which server answers. With another one, or with no answer, the row of renewals begins anew.
+func (l *lease) meet(ctx context.Context, begun time.Time) {
+	server, err := l.store.Server(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err != nil:
+		l.steady = time.Time{}
+	case server.Name != l.server:
+		l.logger.Warn("another life of the database server answers", "server", server.Name)
+		l.server, l.steady = server.Name, begun
+	}
 }
 
 // retire buries this worker.
@@ -99,12 +126,8 @@ func (l *lease) renew(ctx context.Context) {
 	err := l.store.RenewLease(ctx, l.worker(), l.ttl)
 	switch {
 	case err == nil:
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.steady.IsZero() || begun.Sub(l.good) >= l.ttl {
-			l.steady = begun // this process may have stood still for longer than a lease
-		}
-		l.good = begun
+		l.renewed(begun)
+		l.meet(ctx, begun)
 	case errors.Is(err, ErrBuried) && l.isRetired():
 	case errors.Is(err, ErrBuried):
 		l.logger.Warn("worker was declared dead, taking a new id", "worker_id", l.worker().String())
@@ -114,6 +137,15 @@ func (l *lease) renew(ctx context.Context) {
 	case ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded):
 		l.broken(err)
 	}
+}
+
+func (l *lease) renewed(begun time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.steady.IsZero() || begun.Sub(l.good) >= l.ttl {
+		l.steady = begun // this process may have stood still for longer than a lease
+	}
+	l.good = begun
 }
 
 func (l *lease) broken(err error) {

@@ -41,7 +41,11 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	if a.Deadline > 0 {
 		limit = min(limit, a.Deadline)
 	}
-	p := pendingRun{claim: a.claimOf(st, parent, request, w.start, limit+replyGrace), request: request, limit: limit}
+	p := pendingRun{claim: a.claimOf(st, request, w.start, limit+replyGrace), request: request, limit: limit}
+	p.turn = a.newTurn(st, parent)
+	if st.Turn == nil {
+		p.claim.NewTurn = p.turn
+	}
 	if a.OnDisconnect == OnDisconnectCancel {
 		p.claim.Reply.DisconnectGrace = a.DisconnectGrace
 		if a.DisconnectGrace == 0 {
@@ -64,14 +68,19 @@ func (a *arrival) options(st Standing) Options {
 	case a.regenerate != nil:
 		return a.regenerate.Options.Or(a.Input.Options).Or(st.Defaults)
 	case st.Newest != nil:
-		pinned := st.Newest.Options
-		if reflect.DeepEqual(pinned, Options{}) {
-			pinned = a.Input.Options
-		}
-		pinned.Model = st.Newest.Model
-		return pinned
+		return pinnedOptions(*st.Newest, a.Input.Options)
 	}
 	return a.Input.Options.Or(st.Defaults)
+}
+
+// pinnedOptions are what a reply's request was built with; asked are the turn's own.
+func pinnedOptions(r Reply, asked Options) Options {
+	pinned := r.Options
+	if reflect.DeepEqual(pinned, Options{}) {
+		pinned = asked
+	}
+	pinned.Model = r.Model
+	return pinned
 }
 
 // parent resolves where the turn hangs: where it was stored, where the client says, or below the leaf.
@@ -87,7 +96,16 @@ func (a *arrival) parent(st Standing) (RowID, error) {
 	return st.Leaf, nil
 }
 
-func (a *arrival) claimOf(st Standing, parent RowID, request Request, start RowID, deadline time.Duration) Claim {
+// newTurn is the user turn as it is stored, or is to be.
+func (a *arrival) newTurn(st Standing, parent RowID) *NewTurn {
+	t := &NewTurn{Parent: parent, InputHash: a.hash, Content: a.Input.Content, Options: a.Input.Options}
+	if st.Turn != nil {
+		t.InputHash = st.InputHash
+	}
+	return t
+}
+
+func (a *arrival) claimOf(st Standing, request Request, start RowID, deadline time.Duration) Claim {
 	route := request.Route
 	c := Claim{
 		Key: a.key, Tenant: a.caller.Tenant, Subject: a.caller.Subject, Conversation: a.Input.ConversationID(),
@@ -97,9 +115,6 @@ func (a *arrival) claimOf(st Standing, parent RowID, request Request, start RowI
 			RequestHash: request.Hash[:], BuilderVersion: request.BuilderVersion, WindowStart: start,
 			Deadline: deadline,
 		},
-	}
-	if st.Turn == nil {
-		c.NewTurn = &NewTurn{Parent: parent, InputHash: a.hash, Content: a.Input.Content, Options: a.Input.Options}
 	}
 	if n := st.Newest; n != nil {
 		c.Reply.Attempt = n.Attempt + 1

@@ -29,9 +29,10 @@ func (s *Service) Regenerate(ctx context.Context, caller Caller, g Regeneration)
 		return Reply{}, false, NotFound("reply", "reply_id")
 	}
 	g.Options = g.Options.normalise()
+	sender := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
-	a := &arrival{Service: s, caller: caller, key: key, reply: ReplyID{newID()}, call: CallID{newID()}, regenerate: &g,
+	a := &arrival{Service: s, sender: sender, caller: caller, key: key, reply: ReplyID{newID()}, call: CallID{newID()}, regenerate: &g,
 		Delivery: Delivery{Input: Input{Conversation: g.Conversation, Turn: turn.ID, Content: turn.Content, Options: turn.Options}}}
 	defer a.release()
 	for range submitRounds {

@@ -21,9 +21,18 @@ type run struct {
 	deadline time.Time
 	cancel   context.CancelCauseFunc
 
-	// call is the call under way, usage the sum of those before it.
+	// claim is what the reply was claimed by, and turn its user turn: what its row is made from again should the store lose
+	// it.
+	claim Claim
+	turn  *NewTurn
+
+	// call is the call under way, past are those before it and usage is their sum. They are written with mu held, and by the
+	// run's own goroutine alone.
 	call  NewCall
+	past  []pastCall
 	usage Usage
+	// rest is a wait before the first call.
+	rest time.Duration
 	// notBefore is the time before which the provider does not want to be asked again.
 	notBefore time.Time
 	// unclosed are outcomes of earlier calls that the store has not taken yet.
@@ -45,20 +54,30 @@ type run struct {
 
 // start runs a claim that was committed, in a goroutine that Drain waits for.
 func (s *Service) start(p pendingRun, reply Reply) {
-	ctx, cancel := context.WithCancelCause(s.life)
-	r := &run{
-		Service: s, key: p.claim.Key, reply: reply, request: p.request, call: p.claim.Call, cancel: cancel,
+	s.launch(s.newRun(p, reply))
+}
+
+// newRun is the run of a claim, which launch starts.
+func (s *Service) newRun(p pendingRun, reply Reply) *run {
+	return &run{
+		Service: s, key: p.claim.Key, reply: reply, request: p.request, claim: p.claim, turn: p.turn, call: p.claim.Call,
 		fence:    Fence{Key: p.claim.Key, Reply: reply.ID, Epoch: reply.Epoch, Owner: reply.Owner},
 		deadline: time.Now().Add(p.limit), log: s.logs.Open(p.claim.Key, reply),
 	}
+}
+
+// launch starts a run for which a place is taken; the run gives it back.
+func (s *Service) launch(r *run) {
+	ctx, cancel := context.WithCancelCause(s.life)
+	r.cancel = cancel
 	s.mu.Lock()
-	s.runs[reply.ID] = r
+	s.runs[r.reply.ID] = r
 	s.mu.Unlock()
 	go func() {
 		defer s.leavePlace()
 		defer func() {
 			s.mu.Lock()
-			delete(s.runs, reply.ID)
+			delete(s.runs, r.reply.ID)
 			s.mu.Unlock()
 		}()
 		ctx, stop := context.WithDeadlineCause(ctx, r.deadline, errDeadline)
@@ -70,6 +89,10 @@ func (s *Service) start(p pendingRun, reply Reply) {
 
 // make sends calls until one of them decides the reply.
 func (r *run) make(ctx context.Context) {
+	if r.rest > 0 && !pause(ctx, r.rest) {
+		r.stopped(ctx, context.Cause(ctx), notSent())
+		return
+	}
 	for {
 		if !r.fenced(ctx) {
 			return
@@ -158,7 +181,9 @@ func roundWait(d time.Duration) time.Duration {
 // again closes a call that failed, waits, and gets leave for the next one; false says that the run is over.
 func (r *run) again(ctx context.Context, c callResult, wait time.Duration) bool {
 	outcome := r.outcome(c, string(c.err.Class))
-	r.usage = r.usage.Add(outcome.Usage)
+	r.mu.Lock()
+	r.usage, r.past = r.usage.Add(outcome.Usage), append(r.past, pastCall{r.call, outcome})
+	r.mu.Unlock()
 	r.unclosed = append(r.unclosed, outcome)
 	r.closeCalls(ctx)
 	r.metrics.callEnded(ctx, r.labels(), outcome)
@@ -179,21 +204,40 @@ func (r *run) permit(ctx context.Context, waited time.Duration) bool {
 		results, err := r.store.PermitCalls(ctx, []CallPermit{{Fence: r.currentFence(), Call: call, Turn: r.reply.Turn, MaxCalls: r.set.MaxCalls, Waited: waited}})
 		switch {
 		case err == nil && results[0].Granted:
-			r.call = call
-			r.reply.Calls, r.reply.Waited = results[0].Calls, r.reply.Waited+waited
+			r.permitted(call, results[0].Calls, waited)
 			return true
-		case err == nil:
-			// A stop was asked for; or the reply was lost, which the ending finds out.
+		case err == nil && !r.rowVanished(ctx):
+			// A stop was asked for; or the reply is another's, which the ending finds out.
 			r.abandon(ctx, ReasonCancelled, 0, callResult{closed: true})
 			return false
 		}
 		// The same permit again is granted and counted once, whether or not this one stands.
 		if !pause(ctx, permitPause) {
-			r.call = call
+			r.permitted(call, r.reply.Calls, 0)
 			r.stopped(ctx, context.Cause(ctx), notSent())
 			return false
 		}
 	}
+}
+
+// permitted notes the call that comes next.
+func (r *run) permitted(call NewCall, calls int, waited time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.call = call
+	r.reply.Calls, r.reply.Waited = calls, r.reply.Waited+waited
+}
+
+// rowVanished reports whether a write was refused since the store has lost the reply's row, and acts on it.
+func (r *run) rowVanished(ctx context.Context) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, err := r.store.ReadReply(ctx, r.key, r.reply.ID)
+	if !errors.Is(err, ErrNotFound) {
+		return false
+	}
+	r.vanished(ctx)
+	return true
 }
 
 // permitPause is the wait before a permit that got no answer is asked for again.
@@ -236,6 +280,8 @@ func (r *run) stopped(ctx context.Context, cause error, c callResult) {
 	switch {
 	case errors.Is(cause, errLost):
 		r.leave(ctx, c)
+	case errors.Is(cause, errHole):
+		r.abandon(ctx, ReasonAmbiguous, 0, c)
 	case errors.Is(cause, errRequested):
 		r.abandon(ctx, ReasonCancelled, 0, c)
 	case errors.Is(cause, errLeft):
@@ -262,17 +308,37 @@ func (r *run) leave(ctx context.Context, c callResult) {
 	defer r.mu.Unlock()
 	r.over = true
 	defer r.log.Move()
-	if c.closed {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
-	outcome := r.outcome(c, wasteLost)
-	e := Ending{Fence: r.fence, Usage: r.usage.Add(outcome.Usage), ResponseID: r.knownResponse(), Call: &outcome}
-	e.Content, e.Length = r.log.Tail(0)
-	settled, err := r.store.Settle(ctx, e)
-	if err != nil || !settled {
-		r.closeLost(ctx, outcome)
+	e := Ending{Fence: r.fence, Usage: r.usage, ResponseID: r.knownResponse()}
+	if !c.closed {
+		outcome := r.outcome(c, wasteLost)
+		e.Usage, e.Call = e.Usage.Add(outcome.Usage), &outcome
+	}
+	pieces, length, err := r.whole(ctx)
+	if err == nil || errors.Is(err, errHole) {
+		e.Content, e.Length = pieces, length
+		r.settle(ctx, e)
+	} else if e.Call != nil {
+		r.closeLost(ctx, *e.Call)
+	}
+}
+
+// settle keeps what is known of a reply that was ended from outside, or whose row is lost. The caller holds mu.
+func (r *run) settle(ctx context.Context, e Ending) {
+	if e.Call != nil {
+		if settled, err := r.store.Settle(ctx, e); err == nil && settled {
+			return
+		}
+	}
+	if _, err := r.store.ReadReply(ctx, r.key, r.reply.ID); errors.Is(err, ErrNotFound) {
+		if err := r.keepLost(ctx, e); err != nil {
+			r.logger.Error("lost reply not kept", "reply_id", r.reply.ID.String(), "err", err)
+		}
+		return
+	}
+	if e.Call != nil {
+		r.closeLost(ctx, *e.Call)
 	}
 }
 

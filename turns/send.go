@@ -35,6 +35,11 @@ var errUnfinished = errors.New("the stream ended without its terminal event")
 // send makes one physical call and pours what comes back into the log.
 func (r *run) send(ctx context.Context) callResult {
 	length := int(r.log.Len())
+	repeated, repeats := r.log.(*repeatLog)
+	if repeats {
+		length = 0 // the answer comes from its beginning
+		repeated.begin()
+	}
 	w := &pen{log: r.log, max: r.set.MaxOutputBytes, written: length}
 	var c callResult
 	for delta, err := range r.generator.Generate(ctx, r.physical()) {
@@ -55,6 +60,9 @@ func (r *run) send(ctx context.Context) callResult {
 		if err := w.end(); err != nil {
 			c.fail(err)
 		}
+	}
+	if repeats && c.err == nil && repeated.behind() {
+		c.fail(errDiverged)
 	}
 	return c
 }

@@ -27,8 +27,10 @@ type Settings struct {
 	// MaxContentBytes bounds a user turn, MaxOutputBytes a reply's log.
 	MaxContentBytes int
 	MaxOutputBytes  int
-	// MaxInFlight bounds the replies this worker runs at once.
+	// MaxInFlight bounds the replies this worker runs at once, those that are over and not stored yet among them.
+	// MaxQueue bounds the deliveries that wait for a place; 0 refuses them at once.
 	MaxInFlight int
+	MaxQueue    int
 }
 
 // DefaultSettings are the settings of a service whose flags are all unset.
@@ -36,7 +38,7 @@ func DefaultSettings() Settings {
 	return Settings{
 		Lease: 15 * time.Second, Sweep: 5 * time.Second, Checkpoint: 250 * time.Millisecond,
 		MaxCalls: 5, MaxWait: 30 * time.Second, Backoff: time.Second,
-		MaxContentBytes: 4 << 20, MaxOutputBytes: 8 << 20, MaxInFlight: 1024,
+		MaxContentBytes: 4 << 20, MaxOutputBytes: 8 << 20, MaxInFlight: 1024, MaxQueue: 1024,
 	}
 }
 
@@ -45,8 +47,10 @@ type Config struct {
 	Store     Store
 	Generator Generator
 	Logs      Logs
-	Logger    *slog.Logger
-	Meter     metric.Meter
+	// Spool takes endings that the store does not; NoSpool is none.
+	Spool  Spool
+	Logger *slog.Logger
+	Meter  metric.Meter
 	// WorkerName is a label for people.
 	WorkerName string
 	Settings   Settings
@@ -57,11 +61,13 @@ type Service struct {
 	store     Store
 	generator Generator
 	logs      Logs
+	spool     Spool
 	logger    *slog.Logger
 	metrics   *Metrics
 	set       Settings
 	lease     *lease
 	random    func() float64
+	admission *admission
 
 	// life is the context of everything that outlives a request; stop ends it with a cause. last ends later, with the
 	// hard limit of Drain: until then the endings of stopped replies are still stored.
@@ -70,14 +76,16 @@ type Service struct {
 	last     context.Context
 	stopLast context.CancelFunc
 
-	mu       sync.Mutex
-	draining bool
-	// places counts the replies that run or are being claimed, runs holds those that run.
-	places  int
-	runs    map[ReplyID]*run
-	running sync.WaitGroup
-	// lost counts endings that could not be stored before the hard limit of Drain.
-	lost int
+	nudges    nudges
+	takeovers takeovers
+
+	mu   sync.Mutex
+	runs map[ReplyID]*run
+	// spooled and lost count endings that the store did not take from their runs, and that the spool did or did not.
+	spooled, lost int
+
+	// replaying belongs to the loop that replays the spool.
+	replaying replaying
 }
 
 // New makes a service. It does nothing until Start.
@@ -89,22 +97,30 @@ func New(cfg Config) (*Service, error) {
 	life, stop := context.WithCancelCause(context.Background())
 	last, stopLast := context.WithCancel(context.Background())
 	return &Service{
-		store: cfg.Store, generator: cfg.Generator, logs: cfg.Logs, logger: cfg.Logger, metrics: metrics, set: cfg.Settings,
-		lease:  &lease{store: cfg.Store, name: cfg.WorkerName, ttl: cfg.Settings.Lease, logger: cfg.Logger},
-		random: rand.Float64, life: life, stop: stop, last: last, stopLast: stopLast, runs: map[ReplyID]*run{},
+		store: cfg.Store, generator: cfg.Generator, logs: cfg.Logs, spool: cfg.Spool, logger: cfg.Logger,
+		metrics: metrics, set: cfg.Settings,
+		lease:     &lease{store: cfg.Store, name: cfg.WorkerName, ttl: cfg.Settings.Lease, logger: cfg.Logger},
+		admission: &admission{places: cfg.Settings.MaxInFlight, room: cfg.Settings.MaxQueue},
+		random:    rand.Float64, life: life, stop: stop, last: last, stopLast: stopLast, runs: map[ReplyID]*run{},
 	}, nil
 }
 
 // Start registers this worker. Submit works from then on.
 func (s *Service) Start(ctx context.Context) error { return s.lease.register(ctx) }
 
-// Run keeps the lease, stores checkpoints and sweeps until ctx ends. It must run for as long as replies do: Drain comes
-// first, then the end of ctx.
+// Run keeps the lease, stores checkpoints, replays the spool and sweeps until ctx ends. It must run for as long as replies
+// do: Drain comes first, then the end of ctx.
 func (s *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { every(ctx, s.lease.ttl/3, s.lease.renew) })
-	wg.Go(func() { every(ctx, s.set.Checkpoint, s.checkpoint) })
-	wg.Go(func() { every(ctx, s.set.Sweep, s.tidy) })
+	wg.Go(func() { s.keepStored(ctx) })
+	wg.Go(func() {
+		s.replay(ctx) // what this worker knows of a reply comes before a sweep of it
+		every(ctx, s.set.Sweep, func(ctx context.Context) {
+			s.replay(ctx)
+			s.tidy(ctx)
+		})
+	})
 	wg.Wait()
 	return nil
 }
@@ -113,11 +129,10 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) WorkerID() WorkerID { return s.lease.worker() }
 
 // Draining reports whether new attempts are refused.
-func (s *Service) Draining() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.draining
-}
+func (s *Service) Draining() bool { return s.admission.isClosed() }
+
+// Queued is the number of deliveries that wait for a place.
+func (s *Service) Queued() int { return s.admission.queued() }
 
 // InFlight is the number of replies this worker runs.
 func (s *Service) InFlight() int {
@@ -126,22 +141,17 @@ func (s *Service) InFlight() int {
 	return len(s.runs)
 }
 
-// lostEndings says how many replies ended here and were not stored.
+// lostEndings says how many replies ended here and were neither stored nor spooled.
 func (s *Service) lostEndings() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.spooled > 0 {
+		s.logger.Warn("endings spooled, to be stored by the next start with this spool", "replies", s.spooled)
+	}
 	if s.lost == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d replies have ended and could not be stored", s.lost)
-}
-
-// leavePlace gives back a place taken by admit.
-func (s *Service) leavePlace() {
-	s.mu.Lock()
-	s.places--
-	s.mu.Unlock()
-	s.running.Done()
+	return fmt.Errorf("%d replies have ended and could be neither stored nor spooled", s.lost)
 }
 
 // causes of a run's end that are not the provider's doing.
@@ -156,12 +166,10 @@ var (
 // Drain refuses new attempts, waits for running replies until ctx ends, then abandons the rest as shutdown and waits
 // for that within hard. Last it buries this worker, so that what is left is swept at once.
 func (s *Service) Drain(ctx context.Context, hard time.Duration) error {
-	s.mu.Lock()
-	s.draining = true
-	s.mu.Unlock()
+	s.admission.close()
 	done := make(chan struct{})
 	go func() {
-		s.running.Wait()
+		s.admission.held.Wait()
 		close(done)
 	}()
 	select {
@@ -179,7 +187,13 @@ func (s *Service) Drain(ctx context.Context, hard time.Duration) error {
 	s.stopLast()
 	retire, cancel := context.WithTimeout(context.WithoutCancel(ctx), hard)
 	defer cancel()
-	return errors.Join(s.lostEndings(), s.lease.retire(retire))
+	err := s.lease.retire(retire)
+	if err != nil && !answered(err) {
+		// The lease runs out by itself; nothing is lost but that time.
+		s.logger.Warn("worker not retired", "worker_id", s.WorkerID().String(), "err", err)
+		err = nil
+	}
+	return errors.Join(s.lostEndings(), err)
 }
 
 // Advice says what a client may do about a reply as it stands.

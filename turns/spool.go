@@ -13,30 +13,34 @@ type Spool interface {
 	Keep(ctx context.Context, e Spooled) error
 	// Drop removes what was kept for a reply and epoch. It is no error if nothing is there.
 	Drop(ctx context.Context, f Fence) error
-	// Refuse sets aside, for people to look at, an ending that can never be stored: Kept has it no more. It is no error if
-	// nothing is there.
-	Refuse(ctx context.Context, f Fence) error
-	// Kept reads at most limit of the endings that are kept, the oldest first. What can't be read, because it is damaged or
-	// of another version, is set aside and said, and keeps no other from being read.
-	Kept(ctx context.Context, limit int) ([]Spooled, error)
+	// Kept reads at most limit of the endings that are kept, the oldest first, without those of replies that are to be passed
+	// over. What can't be read, because it is damaged or of another version, is set aside and said, and keeps no other from
+	// being read.
+	Kept(ctx context.Context, limit int, pass func(ReplyID) bool) ([]Spooled, error)
 }
 
 // Spooled is an ending with what is needed to write it without the run that made it, also where the store has lost the
 // reply's row.
 type Spooled struct {
-	Tenant       Tenant
-	Conversation ConversationID
-	Turn         TurnID
-	// Reply is the reply's row, and Call its last call's row in the ledger, which Ending.Call closes if that is set.
-	Reply NewReply
-	Call  NewCall
-	// Unclosed are outcomes of earlier calls that the store has not taken either.
+	// Claim is what the reply was claimed by, without its user turn, and Reply the row as its run knew it.
+	Claim Claim
+	Reply Reply
+	// Call is the last call's row in the ledger, which Ending.Call closes if that is set; Past are those before it.
+	Call NewCall
+	Past []SpooledCall
+	// Unclosed are those outcomes of Past that the store has not taken.
 	Unclosed []CallOutcome
 	// First is where Ending.Content begins: what lies before it was stored and is read back.
 	First  uint32
 	Ending Ending
 	// KeptAt is when it was kept, by this machine's clock; for people alone.
 	KeptAt time.Time
+}
+
+// SpooledCall is a call with its outcome.
+type SpooledCall struct {
+	Call    NewCall
+	Outcome CallOutcome
 }
 
 // NoSpool is a Spool where there is none: it keeps nothing, and says so.
@@ -51,8 +55,5 @@ func (NoSpool) Keep(context.Context, Spooled) error { return errNoSpool }
 // Drop implements Spool.
 func (NoSpool) Drop(context.Context, Fence) error { return nil }
 
-// Refuse implements Spool.
-func (NoSpool) Refuse(context.Context, Fence) error { return nil }
-
 // Kept implements Spool. There is never anything.
-func (NoSpool) Kept(context.Context, int) ([]Spooled, error) { return nil, nil }
+func (NoSpool) Kept(context.Context, int, func(ReplyID) bool) ([]Spooled, error) { return nil, nil }

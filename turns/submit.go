@@ -62,9 +62,10 @@ func (s *Service) submit(ctx context.Context, caller Caller, d Delivery) (Submis
 	if err := d.validate(s.set.MaxContentBytes); err != nil {
 		return Submission{}, err
 	}
+	sender := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
-	a := &arrival{Service: s, caller: caller, Delivery: d, key: d.Input.Key(caller.Tenant),
+	a := &arrival{Service: s, sender: sender, caller: caller, Delivery: d, key: d.Input.Key(caller.Tenant),
 		hash: HashInput(d.Input), reply: ReplyID{newID()}, call: CallID{newID()}}
 	defer a.release()
 	for range submitRounds {
@@ -108,6 +109,8 @@ type arrival struct {
 	regenerate *Regeneration
 	// unsure says that the pending claim was sent and its outcome is unknown.
 	unsure bool
+	// sender is the context of the request, which bounds the wait for a place and nothing else.
+	sender context.Context
 	// admitted says that a place among the running replies is taken for it.
 	admitted bool
 }
@@ -116,6 +119,8 @@ type arrival struct {
 type pendingRun struct {
 	claim   Claim
 	request Request
+	// turn is the user turn as it is stored, whether the claim stores it or found it.
+	turn *NewTurn
 	// limit is the most time the run takes from the claim on.
 	limit time.Duration
 }
@@ -133,12 +138,12 @@ func (a *arrival) round(ctx context.Context) (sub Submission, done bool, err err
 		return a.won(st, *st.Newest), true, nil
 	}
 	if st.Turn != nil {
-		sub, known, err := a.known(st)
+		sub, known, err := a.known(ctx, st)
 		if known || err != nil {
 			return sub, true, err
 		}
 	}
-	if err := a.checkCursor(st); err != nil {
+	if err := a.checkCursor(ctx, st); err != nil {
 		return sub, false, err
 	}
 	return a.claim(ctx, st)
@@ -171,12 +176,12 @@ func (r Reply) stale() bool {
 }
 
 // known answers a delivery of a stored turn, unless it is to make a new attempt.
-func (a *arrival) known(st Standing) (Submission, bool, error) {
+func (a *arrival) known(ctx context.Context, st Standing) (Submission, bool, error) {
 	if string(st.InputHash) != string(a.hash) {
 		return Submission{}, true, &Error{Code: CodeTurnReused, Field: "input.turn_id",
 			Problem: "is known with another input; send a new turn under a new id", Meta: map[string]string{"resource": "turn"}}
 	}
-	if err := a.checkCursor(st); err != nil {
+	if err := a.checkCursor(ctx, st); err != nil {
 		return Submission{}, true, err
 	}
 	switch {
@@ -206,12 +211,20 @@ func (a *arrival) curable(st Standing) bool {
 	return r.waitLeft() == 0
 }
 
-// checkCursor refuses a cursor that names no reply of this turn.
-func (a *arrival) checkCursor(st Standing) error {
-	if a.Cursor != nil && st.Cursor == nil {
-		return &Error{Code: CodeInvalidCursor, Field: "cursor.reply_id", Problem: "is no reply to this turn; send the turn without a cursor"}
+// checkCursor refuses a cursor that names a row of the conversation which is no reply to this turn. One that names no row at
+// all is of a reply that a failover lost: whoever followed it starts over.
+func (a *arrival) checkCursor(ctx context.Context, st Standing) error {
+	if a.Cursor == nil || st.Cursor != nil {
+		return nil
 	}
-	return nil
+	_, err := a.store.FindTurn(ctx, a.key, a.Cursor.Reply.Row())
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return &Error{Code: CodeInvalidCursor, Field: "cursor.reply_id", Problem: "is no reply to this turn; send the turn without a cursor"}
 }
 
 // answer makes the submission that follows a reply.
@@ -224,10 +237,13 @@ func (a *arrival) answer(st Standing, r Reply, result DeliveryResult) Submission
 	if a.Cursor == nil {
 		return sub
 	}
-	if a.Cursor.Reply == r.ID {
+	switch {
+	case a.Cursor.Reply == r.ID:
 		sub.Offset = a.Cursor.Offset
-	} else if st.Cursor != nil {
+	case st.Cursor != nil:
 		sub.Restarted = &Restarted{Reply: r.ID, Previous: *st.Cursor}
+	default:
+		sub.Restarted = &Restarted{Reply: r.ID, Previous: Reply{ID: a.Cursor.Reply}} // lost: nothing is known of it
 	}
 	return sub
 }
@@ -240,15 +256,15 @@ func (a *arrival) claim(ctx context.Context, st Standing) (Submission, bool, err
 	if st.Running != nil {
 		return Submission{}, false, busy(*st.Running)
 	}
+	if waited, err := a.admit(); waited || err != nil {
+		return Submission{}, false, err // who has waited looks again
+	}
 	if a.pending == nil || a.pending.claim.ExpectVersion != st.Version {
 		pending, err := a.prepare(ctx, st)
 		if err != nil {
 			return Submission{}, false, err
 		}
 		a.pending = &pending
-	}
-	if err := a.admit(); err != nil {
-		return Submission{}, false, err
 	}
 	if !a.lease.holds(a.pending.claim.Reply.Owner) {
 		// Nothing could be sent on the claim. The next renewal puts that right, or gives this worker a new id.
@@ -270,35 +286,6 @@ func (a *arrival) claim(ctx context.Context, st Standing) (Submission, bool, err
 		return Submission{}, false, nil
 	}
 	return a.won(st, a.pending.claim.row(results[0].CreateTime)), true, nil
-}
-
-// admit takes a place among the running replies, or refuses before anything is written.
-func (a *arrival) admit() error {
-	if a.admitted {
-		return nil
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.draining {
-		return &Error{Code: CodeDraining, Problem: "this worker is shutting down; send the same turn to another", RetryAfter: 100 * time.Millisecond}
-	}
-	if a.places >= a.set.MaxInFlight {
-		return &Error{Code: CodeOverloaded, Problem: "too many replies are running; send the same turn again later", RetryAfter: time.Second}
-	}
-	a.places++
-	a.running.Add(1)
-	a.admitted = true
-	return nil
-}
-
-// release gives the place back if no run took it over. A claim that may still stand keeps it until that is known.
-func (a *arrival) release() {
-	switch {
-	case a.admitted && a.unsure:
-		go a.recover()
-	case a.admitted:
-		a.leavePlace()
-	}
 }
 
 // recover finds out what became of a claim whose sender has given up, and runs it if it stands: under this worker's live

@@ -40,10 +40,7 @@ func (s *Service) audit(ctx context.Context) error {
 		return err
 	}
 	for _, f := range fences {
-		s.mu.Lock()
-		running := s.runs[f.Reply] != nil
-		s.mu.Unlock()
-		if running {
+		if s.takeovers.has(f.Reply) || s.runOfReply(f.Reply) != nil {
 			continue
 		}
 		reply, err := s.store.ReadReply(ctx, f.Key, f.Reply)
@@ -66,7 +63,7 @@ func (s *Service) resolve(ctx context.Context, key ConversationKey) error {
 
 // sweep buries first, then judges: a worker that is not dead may still renew, and its claims are not touched.
 func (s *Service) sweep(ctx context.Context, q StaleQuery) error {
-	if s.lease.mayCondemn() {
+	if s.lease.mayCondemn(ctx) {
 		buried, err := s.store.BuryWorkers(ctx, s.lease.worker())
 		if err != nil {
 			return err
@@ -98,14 +95,30 @@ func (s *Service) stillRuns(ctx context.Context, stale StaleReply) (r Reply, ok 
 	return r, err == nil && r.Status == StatusInFlight && r.Epoch == was.Epoch && r.Owner == was.Owner, err
 }
 
-// sweepOne ends one stale reply: what its worker had checkpointed is its partial content, and the calls it had open are
-// booked by estimate, since the provider went on and bills them. Its log is read only now, so that many stale replies
-// are not in memory at once and one that can't be read keeps no other from being swept.
+// sweepOne goes on with one stale reply, or ends it: what its worker had checkpointed is its partial content, and the calls
+// it had open are booked by estimate, since the provider went on and bills them. Its log is read only now, so that many
+// stale replies are not in memory at once and one that can't be read keeps no other from being swept.
 func (s *Service) sweepOne(ctx context.Context, stale StaleReply) error {
+	if !s.takeovers.enter(stale.Reply.ID) {
+		return nil // somebody here is at it
+	}
+	defer s.takeovers.leave(stale.Reply.ID)
 	r, ok, err := s.stillRuns(ctx, stale)
 	if err != nil || !ok {
 		return err
 	}
+	taken, err := s.takeOver(ctx, stale, r)
+	if err != nil {
+		s.logger.Warn("reply not taken over", "reply_id", r.ID.String(), "err", err)
+	}
+	if taken || errors.Is(err, ErrUnknownOutcome) {
+		return err
+	}
+	return s.sweepAway(ctx, stale, r)
+}
+
+// sweepAway ends a stale reply from outside.
+func (s *Service) sweepAway(ctx context.Context, stale StaleReply, r Reply) error {
 	sw := Sweeping{
 		Fence: Fence{Key: stale.Key, Reply: r.ID, Epoch: r.Epoch, Owner: r.Owner},
 		Verb:  VerbSweep, Status: StatusAbandoned, Reason: ReasonLeaseExpired, Content: r.Content, Length: r.Length,

@@ -25,6 +25,10 @@ func (s *staleStore) BuryWorkers(_ context.Context, except ...WorkerID) ([]Worke
 	return nil, nil
 }
 
+func (s *staleStore) Server(context.Context) (ServerLife, error) {
+	return ServerLife{Uptime: time.Hour}, nil
+}
+
 func (s *staleStore) StaleReplies(context.Context, StaleQuery) ([]StaleReply, error) {
 	return s.stale, nil
 }
@@ -60,7 +64,7 @@ func sweeper(t *testing.T, store Store) *Service {
 	metrics, err := NewMetrics(noop.Meter{})
 	require.NoError(t, err)
 	return &Service{store: store, metrics: metrics, logger: slog.New(slog.DiscardHandler),
-		lease: &lease{ttl: 2 * time.Hour, id: WorkerID{newID()}, good: time.Now(), steady: time.Now().Add(-2 * time.Hour)}}
+		lease: &lease{store: store, ttl: 2 * time.Hour, id: WorkerID{newID()}, good: time.Now(), steady: time.Now().Add(-2 * time.Hour)}}
 }
 
 func TestASweepBuriesOthersAndNeverItsOwnWorker(t *testing.T) {

@@ -47,6 +47,8 @@ type world struct {
 	provider *scripted.Server
 	settings turns.Settings
 	limits   turns.Limits
+	spool    turns.Spool // of the next worker
+	caps     turns.Capabilities
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: TCP
 }
 
@@ -61,7 +63,7 @@ func newWorld(t *testing.T, engine string) *world {
 	t.Cleanup(cancel)
 	set := turns.DefaultSettings()
 	set.Checkpoint, set.Backoff = 20*time.Millisecond, time.Millisecond
-	return &world{t: t, ctx: ctx, engine: engine, settings: set, limits: llm.DefaultLimits,
+	return &world{t: t, ctx: ctx, engine: engine, settings: set, limits: llm.DefaultLimits, spool: turns.NoSpool{},
 		provider: scripted.Start(t, scripted.DefaultScript(0))}
 }
 
@@ -135,8 +137,8 @@ func (w *world) models() llm.Config {
 	return llm.Config{
 		DefaultModel: "anthropic",
 		Endpoints: []llm.Endpoint{
-			{Name: "one", Wire: llm.WireAnthropicMessages, BaseURL: w.provider.URL()},
-			{Name: "two", Wire: llm.WireOpenAIChat, BaseURL: w.provider.URL()},
+			{Name: "one", Wire: llm.WireAnthropicMessages, BaseURL: w.provider.URL(), Capabilities: w.caps},
+			{Name: "two", Wire: llm.WireOpenAIChat, BaseURL: w.provider.URL(), Capabilities: w.caps},
 		},
 		Models: []llm.Model{
 			{Name: "anthropic", Route: []llm.Target{{Endpoint: "one", Model: "demo"}}},
@@ -164,7 +166,7 @@ func (w *world) serveOn(store turns.Store) *worker {
 		Limits: w.limits, Logger: logger, Dial: w.dial})
 	require.NoError(t, err)
 	hub := live.New(live.Config{Store: store, Logger: logger, Tick: w.settings.Checkpoint, Heartbeat: 15 * time.Second, Patience: w.settings.Lease})
-	service, err := turns.New(turns.Config{Store: store, Generator: router, Logs: hub, Logger: logger,
+	service, err := turns.New(turns.Config{Store: store, Generator: router, Logs: hub, Spool: w.spool, Logger: logger,
 		Meter: noop.Meter{}, WorkerName: "test", Settings: w.settings})
 	require.NoError(t, err)
 	require.NoError(t, service.Start(w.ctx))

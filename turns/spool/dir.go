@@ -21,7 +21,6 @@ const (
 	fileMode        = 0o600
 	ending          = ".json"
 	badEnding       = ".bad"
-	refusedEnding   = ".refused"
 	tempEnding      = ".tmp"
 	// tempAge is how old a temporary file must be before it is taken for one whose writer died: no write takes that long.
 	tempAge = time.Hour
@@ -100,15 +99,6 @@ func (d *Dir) Drop(_ context.Context, f turns.Fence) error {
 	}
 	// A folder with something in it stays, and one that is gone is no matter.
 	_ = os.Remove(filepath.Dir(path))
-	return nil
-}
-
-// Refuse implements turns.Spool: the file is renamed to <name>.refused.
-func (d *Dir) Refuse(_ context.Context, f turns.Fence) error {
-	path := d.file(f)
-	if err := d.disk.rename(path, path+refusedEnding); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("set a spooled ending aside: %w", err)
-	}
 	return nil
 }
 

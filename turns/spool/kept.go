@@ -25,12 +25,13 @@ const readBatch = 256
 
 // found is a file that may hold an ending.
 type found struct {
-	path string
-	age  time.Time // when it was written
+	path  string
+	reply turns.ReplyID
+	age   time.Time // when it was written
 }
 
 // Kept implements turns.Spool. The oldest are those that were written first, by the file's time.
-func (d *Dir) Kept(ctx context.Context, limit int) ([]turns.Spooled, error) {
+func (d *Dir) Kept(ctx context.Context, limit int, pass func(turns.ReplyID) bool) ([]turns.Spooled, error) {
 	files, err := d.walk(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look through the spool: %w", err)
@@ -45,6 +46,9 @@ func (d *Dir) Kept(ctx context.Context, limit int) ([]turns.Spooled, error) {
 	for _, f := range files {
 		if err := ctx.Err(); err != nil || len(kept) >= limit {
 			return kept, err
+		}
+		if pass(f.reply) {
+			continue
 		}
 		e, ok := d.read(f.path)
 		if ok {
@@ -118,32 +122,27 @@ func (d *Dir) look(folder string, e fs.DirEntry) (found, bool) {
 	default:
 		return found{}, false
 	}
+	reply, ok := named(e.Name())
 	switch {
-	case !named(e.Name()):
+	case !ok:
 		d.setAside(path, errors.New("its name is none of a spooled ending"))
 	case !info.Mode().IsRegular():
 		d.setAside(path, errors.New("it is no regular file"))
 	default:
-		return found{path: path, age: info.ModTime()}, true
+		return found{path, reply, info.ModTime()}, true
 	}
 	return found{}, false
 }
 
-// named tells names of the form <reply id>-<epoch>.json.
-func named(name string) bool {
-	id, epoch, ok := cutLast(strings.TrimSuffix(name, ending), "-")
-	if !ok || epoch == "" || strings.Trim(epoch, "0123456789") != "" {
-		return false
+// named reads names of the form <reply id>-<epoch>.json.
+func named(name string) (reply turns.ReplyID, ok bool) {
+	name = strings.TrimSuffix(name, ending)
+	i := strings.LastIndexByte(name, '-')
+	if i < 0 || i == len(name)-1 || strings.Trim(name[i+1:], "0123456789") != "" {
+		return reply, false
 	}
-	return uuid.Validate(id) == nil
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
+	id, err := uuid.Parse(name[:i])
+	return turns.ReplyID{UUID: id}, err == nil
 }
 
 // removeTemp removes what a process that died in the middle of a write has left: it was never kept.

@@ -52,9 +52,11 @@ func spooled() turns.Spooled {
 	}
 }
 
+func none(turns.ReplyID) bool { return false }
+
 func kept(t *testing.T, d *Dir) []turns.Spooled {
 	t.Helper()
-	all, err := d.Kept(t.Context(), 100)
+	all, err := d.Kept(t.Context(), 100, none)
 	require.NoError(t, err)
 	return all
 }
@@ -140,7 +142,7 @@ func TestTheOldestEndingsComeFirstAndAgeIsNoReasonToLoseOne(t *testing.T) {
 		got = append(got, e.Ending.Fence.Reply)
 	}
 	require.Equal(t, want, got)
-	some, err := d.Kept(t.Context(), 2)
+	some, err := d.Kept(t.Context(), 2, none)
 	require.NoError(t, err)
 	require.Len(t, some, 2)
 	require.Equal(t, want[0], some[0].Ending.Fence.Reply)
@@ -289,15 +291,16 @@ func TestAnEndingThatIsTooLargeIsRefusedWhenItIsKept(t *testing.T) {
 	require.Empty(t, names(t, d))
 }
 
-func TestARefusedEndingStaysForPeopleAndIsNotReadAgain(t *testing.T) {
+func TestRepliesThatArePassedOverTakeNoRoom(t *testing.T) {
 	d, _ := opened(t, t.TempDir())
-	e := spooled()
+	passed, e := spooled(), spooled()
+	require.NoError(t, d.Keep(t.Context(), passed))
 	require.NoError(t, d.Keep(t.Context(), e))
-	for range 2 {
-		require.NoError(t, d.Refuse(t.Context(), e.Ending.Fence))
-		require.Empty(t, kept(t, d))
-	}
-	require.FileExists(t, d.file(e.Ending.Fence)+".refused")
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(d.file(passed.Ending.Fence), old, old))
+	got, err := d.Kept(t.Context(), 1, func(id turns.ReplyID) bool { return id == passed.Ending.Fence.Reply })
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff([]turns.Spooled{e}, got))
 }
 
 func TestADirectoryThatCanNotBeWrittenIsRefusedAtTheStart(t *testing.T) {
@@ -316,7 +319,7 @@ func TestProcessesThatShareADirectoryDoNotHarmEachOther(t *testing.T) {
 		wg.Go(func() {
 			for range 50 {
 				failed <- errors.Join(d.Keep(context.Background(), one), d.Drop(context.Background(), one.Ending.Fence))
-				_, err := d.Kept(context.Background(), 10)
+				_, err := d.Kept(context.Background(), 10, none)
 				failed <- err
 			}
 			if log.Len() > 0 {
