@@ -147,7 +147,7 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 	_, err := parse([]string{"serve", "--max-calls=0", "--log-level=loud", "--bus=nats"}, []string{"TURND_MAXCALLS=1"})
 	require.Equal(t, []string{
 		"--max-calls: 0 is too little, the least is 1",
-		`--bus: "nats" is not built yet; use auto or poll`,
+		`--nats-url: must be set for --bus nats`,
 		`--log-level: "loud" is not one of debug, info, warn, error`,
 		"unknown variable TURND_MAXCALLS; did you mean TURND_MAX_CALLS?",
 	}, strings.Split(err.Error(), "\n"))

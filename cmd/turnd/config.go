@@ -42,8 +42,8 @@ type Config struct {
 	MaxOutputBytes  int           `env:"TURND_MAX_OUTPUT_BYTES" default:"8388608" placeholder:"BYTES" group:"worker" help:"Largest reply; it is cut there."`
 	MaxInFlight     int           `env:"TURND_MAX_IN_FLIGHT" default:"1024" placeholder:"N" group:"worker" help:"Replies that run here at once."`
 	MaxQueue        int           `env:"TURND_MAX_QUEUE" default:"1024" placeholder:"N" group:"worker" help:"Turns that wait for a place. Not built yet: past --max-in-flight they are refused."`
-	Bus             string        `env:"TURND_BUS" default:"auto" placeholder:"KIND" group:"worker" help:"How followers on other workers hear of news: memory or poll; auto is memory on SQLite and poll on Postgres. postgres and nats are not built yet."`
-	NATSURL         string        `name:"nats-url" env:"TURND_NATS_URL" placeholder:"URL" group:"worker" help:"NATS servers. Not built yet."`
+	Bus             string        `env:"TURND_BUS" default:"auto" placeholder:"KIND" group:"worker" help:"How workers tell each other of news: memory, poll, postgres or nats; auto is memory on SQLite and postgres on Postgres."`
+	NATSURL         string        `name:"nats-url" env:"TURND_NATS_URL" placeholder:"URL" group:"worker" help:"NATS servers of --bus nats, with commas between them. They carry text of replies."`
 
 	LogFormat string `env:"TURND_LOG_FORMAT" default:"text" placeholder:"FORMAT" group:"log" help:"text or json, on stderr."`
 	LogLevel  string `env:"TURND_LOG_LEVEL" default:"info" placeholder:"LEVEL" group:"log" help:"debug, info, warn or error."`
@@ -53,7 +53,7 @@ type Config struct {
 type Database struct {
 	DataDir           string `env:"TURND_DATA_DIR" placeholder:"DIR" help:"Where turnd keeps its files; default $XDG_DATA_HOME/turnd, or ~/.local/share/turnd."`
 	DatabaseURL       string `name:"database-url" env:"TURND_DATABASE_URL" placeholder:"URL" help:"postgres://... or sqlite:///abs/file.db; default turnd.db in the data dir."`
-	DatabaseDirectURL string `name:"database-direct-url" env:"TURND_DATABASE_DIRECT_URL" placeholder:"URL" help:"The same Postgres past a pooler, for migrations; default the database URL."`
+	DatabaseDirectURL string `name:"database-direct-url" env:"TURND_DATABASE_DIRECT_URL" placeholder:"URL" help:"The same Postgres past a pooler, for migrations and the bus; default the database URL."`
 }
 
 // LogValue shows what is not at its default's mercy when reading a log: where things are, without passwords.

@@ -43,16 +43,20 @@ func TestBadSettingsAreRefusedByFlag(t *testing.T) {
 		{`--auth must be one of none, keys, oidc`, func(c *Config) { c.Auth = "basic" }},
 		{`--ops-listen: "9464" is not host:port, for example 127.0.0.1:8080`, func(c *Config) { c.OpsListen = "9464" }},
 		{`--web-listen: a listener of its own for the web needs TLS, which is not built yet; leave it off`, func(c *Config) { c.WebListen = ":1" }},
-		{`--nats-url: the NATS bus is not built yet; leave it unset`, func(c *Config) { c.NATSURL = "nats://u:hidden@h" }},
+		{`--nats-url: goes with --bus nats`, func(c *Config) { c.NATSURL = "nats://u:hidden@h" }},
+		{`--nats-url: must be set for --bus nats`, func(c *Config) { c.Bus = "nats" }},
+		{`--nats-url: must be nats:// or tls:// URLs, with commas between them`, func(c *Config) {
+			c.Bus, c.NATSURL = "nats", "nats://a,http://u:hidden@h"
+		}},
 		{`--max-queue: a queue is not built yet, turns past --max-in-flight are refused; leave it unset or 0`, func(c *Config) { c.MaxQueue = 7 }},
 		{`--max-queue: -1 is too little, the least is 0`, func(c *Config) { c.MaxQueue = -1 }},
 		{`--on-ambiguous: "hold" is not built yet; leave it at abandon`, func(c *Config) { c.OnAmbiguous = "hold" }},
 		{`--on-ambiguous: "pray" is not one of abandon, retry, hold`, func(c *Config) { c.OnAmbiguous = "pray" }},
 		{`--on-partial: "continue" is not built yet; leave it at discard`, func(c *Config) { c.OnPartial = "continue" }},
 		{`--on-partial: "keep" is not one of discard, continue`, func(c *Config) { c.OnPartial = "keep" }},
-		{`--bus: "postgres" is not built yet; use auto or poll`, func(c *Config) { c.Bus = "postgres" }},
+		{`--bus: postgres needs a Postgres database; use auto`, func(c *Config) { c.Bus = "postgres" }},
 		{`--bus: "smoke" is not one of auto, memory, poll, postgres, nats`, func(c *Config) { c.Bus = "smoke" }},
-		{`--bus: memory can't reach the other workers of a Postgres database; use poll or auto`, func(c *Config) {
+		{`--bus: memory can't reach the other workers of a Postgres database; use auto`, func(c *Config) {
 			c.Bus, c.Database.DatabaseURL = "memory", "postgres://h/d"
 		}},
 		{`--migrate: "never" is not one of on, off, sqlite`, func(c *Config) { c.Migrate = "never" }},
@@ -87,6 +91,8 @@ func TestSettingsThatKeepTheirPromiseAreTaken(t *testing.T) {
 		func(c *Config) { c.Bus = "memory" },
 		func(c *Config) { c.SpoolDir = "/spool" },
 		func(c *Config) { c.Bus, c.Database.DatabaseURL = "poll", "postgresql://h/d" },
+		func(c *Config) { c.Bus, c.Database.DatabaseURL = "postgres", "postgresql://h/d" },
+		func(c *Config) { c.Bus, c.NATSURL = "nats", "nats://user:word@a:4222, tls://b" },
 		func(c *Config) { c.MaxQueue, c.Grace, c.MaxWait = 0, 0, 0 },
 		func(c *Config) { c.AnthropicBaseURL, c.Demo = "http://127.0.0.1:1", true },
 	} {

@@ -93,7 +93,7 @@ func (a *app) openModels(ctx context.Context) (err error) {
 }
 
 func (a *app) openStore(ctx context.Context) (err error) {
-	if a.store, err = openStore(ctx, a.cfg, a.at, a.logger); err != nil {
+	if a.store, err = openStore(ctx, a.cfg, a.at); err != nil {
 		return err
 	}
 	a.closers = append(a.closers, func(context.Context) error { return a.store.close() })
@@ -111,6 +111,7 @@ func (a *app) setUpTelemetry(ctx context.Context) (err error) {
 func (a *app) makeService(context.Context) (err error) {
 	a.hub = live.New(live.Config{
 		Store: a.store, Logger: a.logger, Tick: a.cfg.Checkpoint, Heartbeat: a.cfg.Heartbeat, Patience: a.cfg.Lease,
+		Bus: a.newBus(), OnStop: a.nudge,
 	})
 	a.service, err = turns.New(turns.Config{
 		Store: a.store, Generator: a.models, Logs: a.hub, Logger: a.logger, Meter: a.tel.Meter,

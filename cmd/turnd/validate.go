@@ -33,7 +33,7 @@ const off = "off"
 // Validate finds everything that is wrong with the settings, each problem naming its flag. It is called when the command
 // line has been read.
 func (c Config) Validate() error {
-	err := errors.Join(c.checkListeners(), c.checkStore(), c.checkModels(), c.checkWorker(), c.checkUnbuilt(),
+	err := errors.Join(c.checkListeners(), c.checkStore(), c.checkModels(), c.checkWorker(), c.checkBus(), c.checkUnbuilt(),
 		oneOf("--log-format", c.LogFormat, logText, logJSON),
 		oneOf("--log-level", c.LogLevel, levelDebug, levelInfo, levelWarn, levelError))
 	if err != nil {
