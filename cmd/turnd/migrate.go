@@ -86,23 +86,12 @@ func printStatus(ctx context.Context, w io.Writer, set *migrations.Set) error {
 	return table.Flush()
 }
 
-// migrateAtStart brings the schema up if it may, and refuses a database on which this build would not keep its promises.
+// migrateAtStart brings the schema up if it may, and refuses one that this build can't serve.
 func migrateAtStart(ctx context.Context, set *migrations.Set, engine, when string) error {
 	if when == migrateOn || when == migrateSQLite && engine == engineSQLite {
 		if _, err := set.Up(ctx); err != nil {
 			return err
 		}
 	}
-	if err := set.Check(ctx); err != nil {
-		return err
-	}
-	missing, err := set.MissingIndexes(ctx)
-	if err != nil {
-		return err
-	}
-	if len(missing) > 0 {
-		return fmt.Errorf("refusing to serve: the unique index %s is missing, and without it two workers could both answer one turn; "+
-			"create it as in the migrations", joinWords(missing))
-	}
-	return nil
+	return set.Check(ctx)
 }

@@ -5,11 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver that migrations use
@@ -33,11 +33,11 @@ func (s store) ping(ctx context.Context) error {
 }
 
 // openStore opens the database with a schema that can be served.
-func openStore(ctx context.Context, cfg Config, at place) (store, error) {
+func openStore(ctx context.Context, cfg Config, at place, logger *slog.Logger) (store, error) {
 	if at.engine == engineSQLite {
 		return openSQLite(ctx, cfg, at)
 	}
-	return openPostgres(ctx, cfg, at)
+	return openPostgres(ctx, cfg, at, logger)
 }
 
 func openSQLite(ctx context.Context, cfg Config, at place) (store, error) {
@@ -46,6 +46,9 @@ func openSQLite(ctx context.Context, cfg Config, at place) (store, error) {
 	})
 	if err != nil {
 		return store{}, err
+	}
+	if err := s.CheckSchema(ctx); err != nil {
+		return store{}, errors.Join(err, s.Close())
 	}
 	return store{Store: s, close: s.Close}, nil
 }
@@ -74,18 +77,45 @@ func alone(ctx context.Context, at place, do func(*migrations.Set) error) error 
 	return s.Close()
 }
 
-func openPostgres(ctx context.Context, cfg Config, at place) (store, error) {
+// openPostgres connects first: whether the server takes writes must be known before it is migrated.
+func openPostgres(ctx context.Context, cfg Config, at place, logger *slog.Logger) (store, error) {
+	s, err := postgres.Open(ctx, postgres.Config{URL: at.url, MaxConns: cfg.DatabaseMaxConns, Pooled: at.direct != at.url})
+	if err != nil {
+		return store{}, unreachable("--database-url", err)
+	}
+	if err := makeServable(ctx, cfg, at, s); err != nil {
+		s.Close()
+		return store{}, err
+	}
+	return store{Store: s, close: func() error { s.Close(); return nil }}, sayDurability(ctx, s, logger)
+}
+
+func makeServable(ctx context.Context, cfg Config, at place, s *postgres.Store) error {
 	err := withPostgres(at, func(set *migrations.Set) error {
 		return migrateAtStart(ctx, set, enginePostgres, cfg.Migrate)
 	})
 	if err != nil {
-		return store{}, err
+		return err
 	}
-	s, err := postgres.Open(ctx, postgres.Config{URL: at.url, MaxConns: cfg.DatabaseMaxConns})
-	if err != nil {
-		return store{}, unreachable("--database-url", err)
+	return s.CheckSchema(ctx)
+}
+
+// sayDurability says once what the server's settings mean for turns that were paid for.
+func sayDurability(ctx context.Context, s *postgres.Store, logger *slog.Logger) error {
+	d, err := s.Durability(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !d.OnDisk:
+		logger.WarnContext(ctx, "Postgres answers commits before they are on disk (synchronous_commit or fsync is off): "+
+			"if it crashes, the last ones are lost, and a turn among them can be paid for twice")
+	case !d.Replicated && d.Standbys > 0:
+		logger.WarnContext(ctx, "Postgres answers commits before a standby has them: a failover can lose the last ones, "+
+			"and a turn among them can be paid for twice; see synchronous_standby_names", "standbys", d.Standbys)
+	case !d.Replicated:
+		logger.InfoContext(ctx, "Postgres has no synchronous standby: what it has committed is as safe as its own disk")
 	}
-	return store{Store: s, close: func() error { s.Close(); return nil }}, nil
+	return nil
 }
 
 // withSQLite looks at a file that may be served meanwhile. It makes none.
@@ -108,6 +138,10 @@ func withPostgres(at place, do func(*migrations.Set) error) error {
 // unreachable turns the failure of a connection to Postgres into one that begins with what to look at and names the cause
 // once: the driver tells it for every address and again with every retry. Other errors stay as they are.
 func unreachable(flag string, err error) error {
+	if errors.Is(err, postgres.ErrReadOnly) {
+		return fmt.Errorf("check %s: %w: it is a standby or set to be read-only, and turnd needs the primary; name that, "+
+			"or all servers, as in postgres://user@a:5432,b:5432/turnd", flag, postgres.ErrReadOnly)
+	}
 	var connect *pgconn.ConnectError
 	if !errors.As(err, &connect) {
 		return err
@@ -135,6 +169,3 @@ func withDB(driver, dsn string, open func(*sql.DB) (*migrations.Set, error), do 
 	}
 	return do(set)
 }
-
-// joinWords lists names in a sentence.
-func joinWords(words []string) string { return strings.Join(words, " and ") }
