@@ -1,0 +1,129 @@
+package casetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnd/turnd/llm/scripted"
+	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+	"github.com/turnd/turnd/turns"
+)
+
+const (
+	qEpochTwo = `SELECT count(*) FROM turns WHERE role = 'assistant' AND epoch = 2`
+	qTaken    = `SELECT count(*) FROM provider_calls WHERE class = 'ambiguous' AND input_tokens = 0 AND output_tokens = 0 AND wasted_tokens = 0`
+)
+
+// throttled is a rule that asks once to be left alone for a while.
+func throttled() scripted.Rule {
+	return failing(1, scripted.Step{At: scripted.AtRequestRead, Do: scripted.DoStatus, Status: 429, Error: "rate_limit_error",
+		Headers: map[string]string{"retry-after": "20"}})
+}
+
+// enforcing makes endpoints that answer a key with one generation, and workers that know it.
+func (w *world) enforcing(rules ...scripted.Rule) {
+	w.caps = turns.Capabilities{Idempotency: turns.IdempotencyEnforced, Retention: time.Hour}
+	require.NoError(w.t, w.provider.SetScript(scripted.Script{
+		Endpoint: scripted.Endpoint{Idempotency: scripted.IdempotencyEnforce}, Rules: rules}))
+}
+
+func TestAReplyWhoseWorkerDiedBetweenTwoCallsIsFinishedByAnother(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.short()
+		dying, die := w.cutOff()
+		w.serve()
+		w.script(throttled(), plain(16))
+		in := ask(newID(), newID(), "nobody waits for it")
+		_, err := dying.submit(in)
+		require.NoError(t, err)
+		w.eventually(func() bool { return w.number(qOpen) == 0 && w.number(qLedger) == 1 })
+		die()
+		w.eventually(func() bool { return w.number(`SELECT count(*) FROM turns WHERE status = 'complete'`) == 1 })
+		w.paid(2, 1)
+		w.stands(map[string]int{qReplies: 1, qLive: 1, qLedger: 2, qOpen: 0, qEpochTwo: 1, qWasted: 0})
+	})
+}
+
+func TestADeliveryThatMeetsADeadWorkersReplyAttachesToItsNewOwner(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.short()
+		w.settings.Sweep = time.Hour // nobody looks by himself: the one who asks does
+		dying, die := w.cutOff()
+		other := w.serve()
+		w.script(throttled(), plain(16))
+		in := ask(newID(), newID(), "hi")
+		lost, err := dying.submit(in)
+		require.NoError(t, err)
+		w.eventually(func() bool { return w.number(qOpen) == 0 && w.number(qLedger) == 1 })
+		die()
+		w.eventually(func() bool { other.read(in.GetConversationId(), in.GetTurnId()); return w.number(qEpochTwo) == 1 })
+		got := other.turn(in, nil).completes()
+		require.NotEqual(t, retried, got.result)
+		require.Equal(t, lost.GetReply().GetReplyId(), got.reply)
+		w.paid(2, 1)
+	})
+}
+
+func TestADeadWorkersCallIsSentAgainWhereTheEndpointEnforcesItsKey(t *testing.T) {
+	onEachWire(t, func(t *testing.T, w *world, model string) {
+		w.short()
+		w.enforcing(gate("", "mid", 64, 20))
+		dying, die := w.cutOff()
+		other := w.serve()
+		in := askOf(model)
+		seen := dying.turn(in, nil).at(1 + 19*16)
+		far := other.follow(in.GetConversationId(), seen.reply, 0)
+		far.at(1 + 19*16)
+		die()
+		w.eventually(func() bool { return w.number(qEpochTwo) == 1 })
+		require.NoError(t, w.provider.OpenGate("mid"))
+		got := far.completes()
+		require.Equal(t, seen.reply, got.reply)
+		require.Nil(t, got.restarted, "its followers see nothing of it")
+		require.Equal(t, seen.text, got.text[:len(seen.text)])
+		w.paid(2, 1)
+		w.stands(map[string]int{qReplies: 1, qLive: 1, qLedger: 2, qOpen: 0, qTaken: 1, qWasted: 0,
+			`SELECT count(DISTINCT idempotency_key) FROM provider_calls`: 1})
+		c := w.provider.Counts()
+		w.stands(map[string]int{qReported: c.InputTokens + c.OutputTokens}) // each token once
+		require.Equal(t, got.text, other.turn(in, nil).completes().text)
+	})
+}
+
+func TestARepeatedAnswerThatDiffersIsNeverShownUnderTheSameReply(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.short()
+		first := gate("", "mid", 64, 20)
+		first.Times = 1
+		w.script(first, plain(64)) // it says that it enforces the key, and does not
+		w.caps = turns.Capabilities{Idempotency: turns.IdempotencyEnforced, Retention: time.Hour}
+		dying, die := w.cutOff()
+		other := w.serve()
+		in := ask(newID(), newID(), "hi")
+		seen := dying.turn(in, nil).at(1 + 19*16)
+		far := other.follow(in.GetConversationId(), seen.reply, 0)
+		far.at(1 + 19*16)
+		die()
+		got := far.abandons(ambiguous)
+		require.Contains(t, seen.text, got.text, "nothing of the other answer")
+		w.paid(2, 2)
+		w.stands(map[string]int{qLive: 0, qOpen: 0, qEpochTwo: 1})
+	})
+}
+
+func TestACallWhoseKeyIsForgottenByNowIsNotSentAgain(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.short()
+		w.enforcing(gate("", "mid", 64, 20))
+		w.caps.Retention = time.Millisecond
+		dying, die := w.cutOff()
+		other := w.serve()
+		in := ask(newID(), newID(), "hi")
+		seen := dying.turn(in, nil).at(1 + 19*16)
+		die()
+		other.follow(in.GetConversationId(), seen.reply, 0).abandons(turnsv1.AbandonReason_ABANDON_REASON_LEASE_EXPIRED)
+		w.paid(1, 1)
+	})
+}
