@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again late broken chaos chaos-selftest
+.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again late broken chaos chaos-selftest model
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -35,7 +35,7 @@ lint: ## Run golangci-lint; builds it the first time, which takes minutes.
 fuzz: ## Run each fuzz target for FUZZTIME (10s).
 	$(VERDICT) fuzz .ci/fuzz
 
-deps: ## Install what is missing: node tools, a C compiler, a Postgres.
+deps: ## Install what is missing: node tools, a C compiler, spin, a Postgres.
 	$(VERDICT) deps .ci/deps
 
 once: ## Show that a turn sent five times is one request, one reply, one bill.
@@ -64,3 +64,6 @@ chaos: ## Show that the promises hold under any fault, by one seed in three minu
 
 chaos-selftest: ## Show that the check of chaos notices five faults planted in the service.
 	$(VERDICT) chaos-selftest .ci/chaos selftest
+
+model: ## Run the checked model of the reply protocol, and that each rule is missed when it is taken away; needs spin.
+	$(VERDICT) model .ci/model
