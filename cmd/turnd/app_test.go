@@ -19,6 +19,7 @@ func quiet(t *testing.T) Config {
 	c := defaults(t)
 	c.Listen, c.OpsListen, c.Demo = "127.0.0.1:0", "127.0.0.1:0", true
 	c.Database.DatabaseURL = "sqlite://" + filepath.Join(t.TempDir(), "turnd.db")
+	c.SpoolDir = filepath.Join(t.TempDir(), "spool")
 	return c
 }
 

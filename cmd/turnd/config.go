@@ -17,7 +17,7 @@ type Config struct {
 	Database         Database `embed:"" group:"store"`
 	DatabaseMaxConns int      `env:"TURND_DATABASE_MAX_CONNS" default:"16" placeholder:"N" group:"store" help:"Connections of this process to Postgres."`
 	Migrate          string   `env:"TURND_MIGRATE" default:"sqlite" placeholder:"WHEN" group:"store" help:"Migrate at start: on, off, or sqlite for only there."`
-	SpoolDir         string   `env:"TURND_SPOOL_DIR" placeholder:"DIR" group:"store" help:"Finished replies the database has not taken. Not built yet."`
+	SpoolDir         string   `env:"TURND_SPOOL_DIR" placeholder:"DIR" group:"store" help:"Finished replies the database has not taken; default spool in the data dir."`
 
 	Models           string        `env:"TURND_MODELS" placeholder:"FILE" group:"models" help:"Models file. Unset, ANTHROPIC_API_KEY and OPENAI_API_KEY make endpoints; without them it is the demo."`
 	Demo             bool          `env:"TURND_DEMO" group:"models" help:"Serve the scripted demo whatever keys are set."`
@@ -41,7 +41,7 @@ type Config struct {
 	MaxContentBytes int           `env:"TURND_MAX_CONTENT_BYTES" default:"4194304" placeholder:"BYTES" group:"worker" help:"Largest content of a user turn."`
 	MaxOutputBytes  int           `env:"TURND_MAX_OUTPUT_BYTES" default:"8388608" placeholder:"BYTES" group:"worker" help:"Largest reply; it is cut there."`
 	MaxInFlight     int           `env:"TURND_MAX_IN_FLIGHT" default:"1024" placeholder:"N" group:"worker" help:"Replies that run here at once."`
-	MaxQueue        int           `env:"TURND_MAX_QUEUE" default:"1024" placeholder:"N" group:"worker" help:"Turns that wait for a place. Not built yet: past --max-in-flight they are refused."`
+	MaxQueue        int           `env:"TURND_MAX_QUEUE" default:"1024" placeholder:"N" group:"worker" help:"Turns that wait for a place past --max-in-flight; 0 refuses them at once."`
 	Bus             string        `env:"TURND_BUS" default:"auto" placeholder:"KIND" group:"worker" help:"How workers tell each other of news: memory, poll, postgres or nats; auto is memory on SQLite and postgres on Postgres."`
 	NATSURL         string        `name:"nats-url" env:"TURND_NATS_URL" placeholder:"URL" group:"worker" help:"NATS servers of --bus nats, with commas between them. They carry text of replies."`
 
@@ -67,7 +67,8 @@ func (c Config) LogValue() slog.Value {
 		slog.String("anthropic_base_url", redactURL(c.AnthropicBaseURL)), slog.String("openai_base_url", redactURL(c.OpenAIBaseURL)),
 		slog.String("nats_url", redactURL(c.NATSURL)), slog.String("bus", c.Bus), slog.String("auth", c.Auth),
 		slog.Duration("lease", c.Lease), slog.Duration("sweep", c.Sweep), slog.Duration("checkpoint", c.Checkpoint),
-		slog.Duration("grace", c.Grace), slog.Int("max_in_flight", c.MaxInFlight),
+		slog.Duration("grace", c.Grace), slog.Int("max_in_flight", c.MaxInFlight), slog.Int("max_queue", c.MaxQueue),
+		slog.String("spool_dir", c.SpoolDir),
 	)
 }
 

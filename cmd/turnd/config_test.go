@@ -48,7 +48,6 @@ func TestBadSettingsAreRefusedByFlag(t *testing.T) {
 		{`--nats-url: must be nats:// or tls:// URLs, with commas between them`, func(c *Config) {
 			c.Bus, c.NATSURL = "nats", "nats://a,http://u:hidden@h"
 		}},
-		{`--max-queue: a queue is not built yet, turns past --max-in-flight are refused; leave it unset or 0`, func(c *Config) { c.MaxQueue = 7 }},
 		{`--max-queue: -1 is too little, the least is 0`, func(c *Config) { c.MaxQueue = -1 }},
 		{`--on-ambiguous: "hold" is not built yet; leave it at abandon`, func(c *Config) { c.OnAmbiguous = "hold" }},
 		{`--on-ambiguous: "pray" is not one of abandon, retry, hold`, func(c *Config) { c.OnAmbiguous = "pray" }},
@@ -93,6 +92,7 @@ func TestSettingsThatKeepTheirPromiseAreTaken(t *testing.T) {
 		func(c *Config) { c.Bus, c.Database.DatabaseURL = "poll", "postgresql://h/d" },
 		func(c *Config) { c.Bus, c.Database.DatabaseURL = "postgres", "postgresql://h/d" },
 		func(c *Config) { c.Bus, c.NATSURL = "nats", "nats://user:word@a:4222, tls://b" },
+		func(c *Config) { c.MaxQueue = 7 },
 		func(c *Config) { c.MaxQueue, c.Grace, c.MaxWait = 0, 0, 0 },
 		func(c *Config) { c.AnthropicBaseURL, c.Demo = "http://127.0.0.1:1", true },
 	} {

@@ -22,10 +22,10 @@ var errDraining = errors.New("draining")
 // it any more:
 //
 //  1. the server turns NOT_SERVING and takes no further connection; at the same time the service refuses new attempts
-//     and lets the running replies finish within the grace;
+//     and lets the running replies finish within the grace, and who follows a reply of another worker is let go;
 //  2. the service's loops, once no reply runs here: until then its lease, its checkpoints and its ear for stops are
 //     needed;
-//  3. the hub, once no stream is open: it feeds those who follow a reply of another worker;
+//  3. the hub, once no stream is open: it tells other workers of the last endings;
 //  4. the ops listener.
 func (a *app) serve(ctx context.Context) error {
 	if err := a.service.Start(ctx); err != nil {
@@ -56,6 +56,7 @@ func (a *app) serveUntil(ctx context.Context, loops, ops *loop) error {
 		a.logger.Info("draining", "grace", a.cfg.Grace, "in_flight", a.service.InFlight())
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Grace)
 		defer cancel()
+		a.hub.Drain()
 		err := a.service.Drain(grace, lastEndings)
 		return errors.Join(err, loops.end())
 	})

@@ -51,6 +51,7 @@ type app struct {
 
 	models  models
 	store   store
+	spool   turns.Spool
 	tel     *telemetry.Telemetry
 	hub     *live.Hub
 	service *turns.Service
@@ -71,11 +72,8 @@ func build(ctx context.Context, cfg Config, logger *slog.Logger) (a *app, err er
 	}
 	logger.InfoContext(ctx, "starting", "version", version())
 	logger.DebugContext(ctx, "configured", "config", cfg)
-	if cfg.SpoolDir != "" {
-		logger.WarnContext(ctx, "nothing is spooled to disk by this build; the spool dir is not used", "spool_dir", cfg.SpoolDir)
-	}
 	for _, step := range []func(context.Context) error{
-		a.openModels, a.openStore, a.setUpTelemetry, a.makeService, a.openListeners,
+		a.openModels, a.openStore, a.openSpool, a.setUpTelemetry, a.makeService, a.openListeners,
 	} {
 		if err := step(ctx); err != nil {
 			return a, err
@@ -114,7 +112,7 @@ func (a *app) makeService(context.Context) (err error) {
 		Bus: a.newBus(), OnStop: a.nudge,
 	})
 	a.service, err = turns.New(turns.Config{
-		Store: a.store, Generator: a.models, Logs: a.hub, Logger: a.logger, Meter: a.tel.Meter,
+		Store: a.store, Generator: a.models, Logs: a.hub, Spool: a.spool, Logger: a.logger, Meter: a.tel.Meter,
 		WorkerName: a.cfg.workerName(), Settings: a.cfg.settings(),
 	})
 	if err != nil {
@@ -174,7 +172,8 @@ func (c Config) settings() turns.Settings {
 	return turns.Settings{
 		Lease: c.Lease, Sweep: c.Sweep, Checkpoint: c.Checkpoint,
 		MaxCalls: c.MaxCalls, MaxWait: c.MaxWait, Backoff: c.Backoff,
-		MaxContentBytes: c.MaxContentBytes, MaxOutputBytes: c.MaxOutputBytes, MaxInFlight: c.MaxInFlight,
+		MaxContentBytes: c.MaxContentBytes, MaxOutputBytes: c.MaxOutputBytes,
+		MaxInFlight: c.MaxInFlight, MaxQueue: c.MaxQueue,
 	}
 }
 

@@ -5,9 +5,6 @@ import (
 	"fmt"
 )
 
-// defaultQueue is --max-queue unset.
-const defaultQueue = 1024
-
 // checkUnbuilt refuses settings that this build would have to ignore.
 func (c Config) checkUnbuilt() error {
 	var problems []error
@@ -17,8 +14,6 @@ func (c Config) checkUnbuilt() error {
 		}
 	}
 	refuse(c.WebListen != off, "--web-listen", "a listener of its own for the web needs TLS, which is not built yet; leave it off")
-	refuse(c.MaxQueue > 0 && c.MaxQueue != defaultQueue, "--max-queue",
-		"a queue is not built yet, turns past --max-in-flight are refused; leave it unset or 0")
 	return errors.Join(append(problems, c.checkPolicies())...)
 }
 
