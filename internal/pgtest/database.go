@@ -72,10 +72,15 @@ func (c *cluster) need(t testing.TB) {
 // missing ends a test that has no Postgres. A server that is there and does not start always fails the test.
 func missing(t testing.TB, err error, getenv func(string) string) {
 	t.Helper()
-	if (errors.Is(err, ErrNoPostgres) || errors.Is(err, ErrNoStandby)) && getenv("CI") != "true" && getenv("TURND_TEST_REQUIRE_POSTGRES") == "" {
+	if isMissing(err) && getenv("CI") != "true" && getenv("TURND_TEST_REQUIRE_POSTGRES") == "" {
 		t.Skipf("%s%v", skipPrefix, err)
 	}
 	t.Fatalf("pgtest: %v", err)
+}
+
+// isMissing reports a program that is not installed, which is no fault of what is tested.
+func isMissing(err error) bool {
+	return errors.Is(err, ErrNoPostgres) || errors.Is(err, ErrNoStandby) || errors.Is(err, ErrNoPooler)
 }
 
 // skipPrefix begins the reason of each skip, which the summary of a test run looks for.

@@ -20,7 +20,7 @@
 //
 // Tests of what happens when a server goes away start some of their own: Alone, and Pair with a standby that streams from
 // the other. Pair needs pg_basebackup, which the Postgres of node_modules comes without; without it a test is skipped or
-// fails by the same rule.
+// fails by the same rule. Pooler puts a pgbouncer before a database.
 //
 // What surprises: a server made for tests runs with fsync off and survives no power cut. Programs that measure or kill
 // call Start with Fsync.

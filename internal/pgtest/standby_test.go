@@ -98,3 +98,12 @@ func state(t *testing.T, err error) string {
 	require.ErrorAs(t, err, &answer)
 	return answer.Code
 }
+
+func TestAPoolerGivesOutFewSessionsToManyClients(t *testing.T) {
+	dsn := Pooler(t, Database(t))
+	pids := map[int]bool{}
+	for range 2 * pools {
+		pids[ask[int](t, connect(t, dsn+"&default_query_exec_mode=exec"), `SELECT pg_backend_pid()`)] = true
+	}
+	require.LessOrEqual(t, len(pids), pools)
+}
