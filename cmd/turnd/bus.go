@@ -77,8 +77,4 @@ func (a *app) newBus() live.Bus {
 }
 
 // nudge makes a reply of this worker look at the store at once.
-func (a *app) nudge(id turns.ReplyID) {
-	if n, ok := any(a.service).(interface{ Nudge(turns.ReplyID) }); ok {
-		n.Nudge(id)
-	}
-}
+func (a *app) nudge(id turns.ReplyID) { a.service.Nudge(id) }
