@@ -244,7 +244,10 @@ func aStoredCallStays(t *testing.T, w *world) {
 
 func onlyAbandonedIsRestored(t *testing.T, w *world) {
 	_, claim := w.fresh()
-	for _, s := range []step{{to: turns.StatusComplete}, {to: turns.StatusInFlight}, {to: turns.StatusHeld}, {to: turns.StatusAbandoned}} {
+	for _, s := range []step{
+		{to: turns.StatusComplete}, {to: turns.StatusInFlight}, {to: turns.StatusHeld}, {to: turns.StatusAbandoned},
+		{to: turns.StatusComplete, reason: turns.ReasonLeaseExpired}, {reason: turns.ReasonLeaseExpired},
+	} {
 		l := w.restoring(claim)
 		l.Ending.Status, l.Ending.Reason = s.to, s.reason
 		w.unchanged(func() {
