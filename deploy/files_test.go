@@ -1,0 +1,117 @@
+package deploy_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	unitFile     = "systemd/turnd.service"
+	poolerFile   = "pgbouncer/pgbouncer.ini"
+	natsFile     = "nats/nats.conf"
+	commandFiles = "../cmd/turnd/*.go"
+	// lastEndings is what a worker takes after its grace.
+	lastEndings = 5 * time.Second
+)
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return string(raw)
+}
+
+// setting finds "name = value" or "name=value" in a file.
+func setting(t *testing.T, text, name string) string {
+	t.Helper()
+	m := regexp.MustCompile(`(?m)^(?:Environment=)?` + regexp.QuoteMeta(name) + ` ?= ?(.*)$`).FindStringSubmatch(text)
+	require.NotNil(t, m, "%s is not set", name)
+	return m[1]
+}
+
+func duration(t *testing.T, text, name string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(setting(t, text, name))
+	require.NoError(t, err)
+	return d
+}
+
+func TestTheUnitLeavesAWorkerTheTimeToDrain(t *testing.T) {
+	unit := read(t, unitFile)
+	require.Greater(t, duration(t, unit, "TimeoutStopSec"), duration(t, unit, "TURND_GRACE")+lastEndings)
+}
+
+func TestTheUnitKeepsTheSpoolWhereItOutlivesTheProcess(t *testing.T) {
+	unit := read(t, unitFile)
+	state := "/var/lib/" + setting(t, unit, "StateDirectory")
+	require.True(t, strings.HasPrefix(setting(t, unit, "TURND_SPOOL_DIR"), state+"/"))
+	require.True(t, strings.HasPrefix(setting(t, unit, "TURND_DATA_DIR"), state))
+}
+
+func TestEverySettingThatTheFilesNameIsOneOfTheCommand(t *testing.T) {
+	var command strings.Builder
+	files, err := filepath.Glob(commandFiles)
+	require.NoError(t, err)
+	for _, file := range files {
+		if !strings.HasSuffix(file, "_test.go") {
+			command.WriteString(read(t, file))
+		}
+	}
+	for _, file := range []string{unitFile, poolerFile, natsFile, "README.md", "../docs/scaling.md"} {
+		for _, name := range regexp.MustCompile(`TURND_[A-Z_]+`).FindAllString(read(t, file), -1) {
+			if name == natsToken {
+				continue
+			}
+			require.Contains(t, command.String(), `env:"`+name+`"`, "%s names %s", file, name)
+		}
+	}
+}
+
+func TestTheUnitIsOneThatSystemdReads(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("there is no systemd-analyze")
+	}
+	// The program is another machine's; one that is here stands in for it.
+	unit := filepath.Join(t.TempDir(), "turnd.service")
+	text := strings.Replace(read(t, unitFile), "/usr/local/bin/turnd", "/bin/true", 1)
+	require.NoError(t, os.WriteFile(unit, []byte(text), 0o600))
+	out, err := exec.CommandContext(t.Context(), analyze, "verify", "--recursive-errors=no", unit).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.NotContains(t, string(out), "turnd.service:", "%s", out)
+}
+
+func TestThePoolerHandsOutServersForOneTransaction(t *testing.T) {
+	ini := read(t, poolerFile)
+	require.Equal(t, "transaction", setting(t, ini, "pool_mode"))
+	require.NotContains(t, ini, "server_reset_query_always", "sessions are not ours to reset between transactions")
+	require.Contains(t, ini, "TURND_DATABASE_DIRECT_URL")
+	known := regexp.MustCompile(`^(\[(databases|pgbouncer)\]|;.*|[a-z_]+ = \S.*|)$`)
+	for line := range strings.Lines(ini) {
+		require.Regexp(t, known, strings.TrimSuffix(line, "\n"))
+	}
+}
+
+// natsToken is read by the NATS server and not by turnd.
+const natsToken = "TURND_NATS_TOKEN"
+
+// largestHint is what turnd cuts its messages to.
+const largestHint = 768 << 10
+
+func TestTheBrokersFileIsOneThatItReadsAndThatTakesTheLargestHint(t *testing.T) {
+	t.Setenv(natsToken, "any")
+	options, err := server.ProcessConfigFile(natsFile)
+	require.NoError(t, err)
+	require.Equal(t, "any", options.Authorization)
+	require.Equal(t, "127.0.0.1", options.Host)
+	require.GreaterOrEqual(t, options.MaxPayload, int32(largestHint))
+	require.False(t, options.JetStream)
+}
