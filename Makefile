@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again late broken chaos chaos-selftest model
+.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again late broken lag chaos chaos-selftest model
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ stop: ## Show that a cancelled reply stops its provider, frees its slot and tell
 
 again: ## Show stop, again, another: cancel, regenerate, select and interrupt on two servers at once.
 	$(VERDICT) again .ci/checks again
+
+lag: ## Show how far followers on another server are behind, over Postgres and over NATS.
+	$(VERDICT) lag .ci/checks lag
 
 late: ## Show what becomes of a server that was stopped past its lease, and of commits without an answer.
 	$(VERDICT) late .ci/checks late

@@ -25,11 +25,12 @@ var checks = map[string]func(*lab) error{
 	"stop":   stop,
 	"again":  again,
 	"late":   late,
+	"lag":    lag,
 }
 
 func main() {
 	if len(os.Args) != 2 || checks[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: checks once|twice|killed|broken|stop|again|late")
+		fmt.Fprintln(os.Stderr, "usage: checks once|twice|killed|broken|stop|again|late|lag")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// gather is how long hints wait for others to go with them.
-	gather = 2 * time.Millisecond
+	// gather is how long hints wait for others to go with them, gatherPieces how long pieces do.
+	gather       = 2 * time.Millisecond
+	gatherPieces = time.Millisecond
 	// maxHints bounds the hints that wait. Those past it are lost, which a hint may be.
 	maxHints = 8192
 	// publishTime bounds one publishing.
@@ -58,7 +59,7 @@ func (o *outbox) grew(l *Log) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.grown = append(o.grown, l)
-	o.hurry(time.Now().Add(gather))
+	o.hurry(time.Now().Add(gatherPieces))
 }
 
 // hurry makes the outbox be emptied at a time or before. The caller holds mu.
