@@ -24,6 +24,8 @@ type replaying struct {
 	// passed over until the next start; the same goes for one that the database has no place for, which may be another
 	// database's.
 	failed map[ReplyID]int
+	// tried are those that were not stored in this pass.
+	tried map[ReplyID]bool
 }
 
 // replay writes endings that lie in the spool, of this process and of those before it. Each is judged by the same guarded
@@ -37,15 +39,15 @@ func (s *Service) replay(ctx context.Context) {
 	if p.done && p.spooled == spooled {
 		return
 	}
-	p.done, p.spooled = false, spooled
-	limit := time.Now().Add(max(s.set.Sweep, time.Second))
-	for ctx.Err() == nil && time.Now().Before(limit) {
+	p.done, p.spooled, p.tried = false, spooled, map[ReplyID]bool{}
+	for ctx.Err() == nil {
 		kept, err := s.spool.Kept(ctx, replayBatch, s.passOver)
 		if err != nil {
 			s.logger.Warn("spool not read", "err", err)
 			return
 		}
-		if p.done = len(kept) == 0; p.done {
+		if len(kept) == 0 {
+			p.done = len(p.tried) == 0
 			return
 		}
 		for _, k := range kept {
@@ -56,11 +58,12 @@ func (s *Service) replay(ctx context.Context) {
 	}
 }
 
-// passOver tells replies whose ending is not to be replayed: its run is still at it, or it failed too often.
+// passOver tells replies whose ending is not to be replayed: its run is still at it, it was tried in this pass, or it failed
+// too often.
 func (s *Service) passOver(id ReplyID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.runs[id] != nil || s.replaying.failed[id] >= refusals
+	return s.runs[id] != nil || s.replaying.tried[id] || s.replaying.failed[id] >= refusals
 }
 
 // replayed replays an ending and takes it out of the spool; away says that the database can't be reached.
@@ -77,6 +80,7 @@ func (s *Service) replayed(ctx context.Context, k Spooled) (away bool) {
 	if !answered(err) {
 		return true
 	}
+	s.replaying.tried[f.Reply] = true
 	if s.replaying.failed == nil {
 		s.replaying.failed = map[ReplyID]int{}
 	}

@@ -115,12 +115,10 @@ func (s *Service) Run(ctx context.Context) error {
 	wg.Go(func() { every(ctx, s.lease.ttl/3, s.lease.renew) })
 	wg.Go(func() { s.keepStored(ctx) })
 	wg.Go(func() {
-		s.replay(ctx) // what this worker knows of a reply comes before a sweep of it
-		every(ctx, s.set.Sweep, func(ctx context.Context) {
-			s.replay(ctx)
-			s.tidy(ctx)
-		})
+		s.replay(ctx) // at once: what this worker knows of a reply should come before anybody's sweep of it
+		every(ctx, s.set.Sweep, s.replay)
 	})
+	wg.Go(func() { every(ctx, s.set.Sweep, s.tidy) })
 	wg.Wait()
 	return nil
 }

@@ -62,7 +62,7 @@ func (d *Dir) Kept(ctx context.Context, limit int, pass func(turns.ReplyID) bool
 func (d *Dir) walk(ctx context.Context) (files []found, err error) {
 	room := walkMax
 	err = entries(d.path, &room, func(folder fs.DirEntry) error {
-		if _, err := uuid.Parse(folder.Name()); err != nil || !folder.IsDir() {
+		if id, err := uuid.Parse(folder.Name()); err != nil || id.String() != folder.Name() || !folder.IsDir() {
 			return nil
 		}
 		path := filepath.Join(d.path, folder.Name())

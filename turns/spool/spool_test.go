@@ -226,7 +226,10 @@ func TestWhatBelongsToOthersIsLeftAlone(t *testing.T) {
 	} {
 		written(t, path, []byte("mine"))
 	}
-	require.NoError(t, os.Mkdir(filepath.Join(d.path, "lost+found"), 0o700))
+	for _, name := range []string{"lost+found", strings.ReplaceAll(uuid.NewString(), "-", "")} {
+		require.NoError(t, os.Mkdir(filepath.Join(d.path, name), 0o700))
+		written(t, filepath.Join(d.path, name, "notes.json"), []byte("mine"))
+	}
 	before := names(t, d)
 	require.Len(t, kept(t, d), 1)
 	require.Equal(t, before, names(t, d))
