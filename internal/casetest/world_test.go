@@ -14,7 +14,10 @@ import (
 	"github.com/google/uuid"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/turnd/turnd/internal/pgtest"
 	"github.com/turnd/turnd/llm"
@@ -49,6 +52,9 @@ type world struct {
 	limits   turns.Limits
 	spool    turns.Spool // of the next worker
 	caps     turns.Capabilities
+	bus      *live.Memory // what carries hints between the workers; nil: they only poll
+	counters *sdkmetric.ManualReader
+	meter    metric.Meter
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: TCP
 }
 
@@ -63,7 +69,9 @@ func newWorld(t *testing.T, engine string) *world {
 	t.Cleanup(cancel)
 	set := turns.DefaultSettings()
 	set.Checkpoint, set.Backoff = 20*time.Millisecond, time.Millisecond
-	return &world{t: t, ctx: ctx, engine: engine, settings: set, limits: llm.DefaultLimits, spool: turns.NoSpool{},
+	counters := sdkmetric.NewManualReader()
+	return &world{t: t, ctx: ctx, engine: engine, settings: set, limits: llm.DefaultLimits, counters: counters,
+		meter: sdkmetric.NewMeterProvider(sdkmetric.WithReader(counters)).Meter("turnd"), spool: turns.NoSpool{},
 		provider: scripted.Start(t, scripted.DefaultScript(0))}
 }
 
@@ -165,9 +173,15 @@ func (w *world) serveOn(store turns.Store) *worker {
 	router, err := llm.New(w.models(), llm.Options{Adapters: []llm.Adapter{anthropic.Adapter(), openai.Adapter()},
 		Limits: w.limits, Logger: logger, Dial: w.dial})
 	require.NoError(t, err)
-	hub := live.New(live.Config{Store: store, Logger: logger, Tick: w.settings.Checkpoint, Heartbeat: 15 * time.Second, Patience: w.settings.Lease})
-	service, err := turns.New(turns.Config{Store: store, Generator: router, Logs: hub, Spool: w.spool, Logger: logger,
-		Meter: noop.Meter{}, WorkerName: "test", Settings: w.settings})
+	var service *turns.Service
+	cfg := live.Config{Store: store, Logger: logger, Tick: w.settings.Checkpoint, Heartbeat: 15 * time.Second, Patience: w.settings.Lease,
+		OnStop: func(id turns.ReplyID) { service.Nudge(id) }}
+	if w.bus != nil {
+		cfg.Bus = w.bus.End()
+	}
+	hub := live.New(cfg)
+	service, err = turns.New(turns.Config{Store: store, Generator: router, Logs: hub, Spool: w.spool, Logger: logger,
+		Meter: w.meter, WorkerName: "test", Settings: w.settings})
 	require.NoError(t, err)
 	require.NoError(t, service.Start(w.ctx))
 	loops, stopLoops := context.WithCancel(context.Background())
@@ -223,6 +237,27 @@ func (w *world) paid(requests, generations int) {
 	c := w.provider.Counts()
 	require.Equal(w.t, requests, c.Requests, "requests by the provider's count")
 	require.Equal(w.t, generations, c.Generations, "generations by the provider's count")
+}
+
+// counted is the sum of a counter over all workers of the test, of the points that have the label.
+func (w *world) counted(name, key, value string) (sum int64) {
+	w.t.Helper()
+	var all metricdata.ResourceMetrics
+	require.NoError(w.t, w.counters.Collect(w.ctx, &all))
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			points, ok := m.Data.(metricdata.Sum[int64])
+			if m.Name != name || !ok {
+				continue
+			}
+			for _, p := range points.DataPoints {
+				if v, _ := p.Attributes.Value(attribute.Key(key)); v.AsString() == value {
+					sum += p.Value
+				}
+			}
+		}
+	}
+	return sum
 }
 
 // eventually asks until the answer is yes.
