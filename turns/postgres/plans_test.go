@@ -75,7 +75,7 @@ func recorded(t *testing.T) (database, *recorder) {
 	conns, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(conns.Close)
-	p := &pool{Pool: conns, statementTime: patience}
+	p := &pool{Pool: conns, limits: defaultLimits}
 	d.store = &Store{pool: p, vital: p, lease: p}
 	return d, r
 }

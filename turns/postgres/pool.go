@@ -13,18 +13,18 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// The time limits of one use of a connection. None is waited for longer, whatever the network does.
-const (
-	// connectTime bounds making a connection to one of the hosts, unless the URL has a connect_timeout.
-	connectTime = 3 * time.Second
-	// pingTime bounds the look at a connection that was idle for longer than idleTime.
-	pingTime = 2 * time.Second
-	idleTime = time.Second
-	// waitTime bounds waiting for a connection of the pool, a new one included.
-	waitTime = 5 * time.Second
-	// defaultStatementTime is Config.StatementTime where it is not set.
-	defaultStatementTime = 10 * time.Second
-)
+// limits are how long the parts of one use of a connection may take. None is waited for longer, whatever the network does.
+type limits struct {
+	connect   time.Duration // making a connection to one of the hosts, unless the URL has a connect_timeout
+	idle      time.Duration // how long a connection may be idle without being looked at before its next use
+	ping      time.Duration // that look
+	wait      time.Duration // for a connection of the pool, a new one included
+	statement time.Duration
+}
+
+var defaultLimits = limits{
+	connect: 3 * time.Second, idle: time.Second, ping: 2 * time.Second, wait: 5 * time.Second, statement: 10 * time.Second,
+}
 
 // ErrReadOnly says that the server takes no writes: it is a standby, or was set to be read-only.
 var ErrReadOnly = errors.New("this Postgres takes no writes")
@@ -40,15 +40,15 @@ var errSlow = errors.New("the database did not answer in time")
 // longer than the lease.
 type pool struct {
 	*pgxpool.Pool
-	statementTime time.Duration
-	pooled        bool
-	closing       sync.WaitGroup
+	limits  limits
+	pooled  bool
+	closing sync.WaitGroup
 }
 
 func newPool(ctx context.Context, config Config, conns int) (*pool, error) {
-	p := &pool{statementTime: config.StatementTime, pooled: config.Pooled}
-	if p.statementTime <= 0 {
-		p.statementTime = defaultStatementTime
+	p := &pool{limits: defaultLimits, pooled: config.Pooled}
+	if config.StatementTime > 0 {
+		p.limits.statement = config.StatementTime
 	}
 	c, err := pgxpool.ParseConfig(config.URL)
 	if err != nil {
@@ -57,7 +57,7 @@ func newPool(ctx context.Context, config Config, conns int) (*pool, error) {
 	c.MaxConns, c.MinConns, c.MinIdleConns = int32(conns), 0, 0
 	c.ShouldPing = noteIdle
 	if c.ConnConfig.ConnectTimeout <= 0 {
-		c.ConnConfig.ConnectTimeout = connectTime
+		c.ConnConfig.ConnectTimeout = p.limits.connect
 	}
 	c.ConnConfig.DialFunc = dial
 	c.ConnConfig.ValidateConnect = p.validate
@@ -88,7 +88,7 @@ func (p *pool) validate(ctx context.Context, conn *pgconn.PgConn) error {
 	sql := readOnly
 	if !p.pooled {
 		sql += fmt.Sprintf(`, CASE WHEN current_setting('statement_timeout') = '0' THEN set_config('statement_timeout', '%d', false) END`,
-			2*p.statementTime.Milliseconds())
+			2*p.limits.statement.Milliseconds())
 	}
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	switch {
@@ -117,14 +117,14 @@ func (p *pool) use(ctx context.Context, do func(context.Context, *pgxpool.Conn) 
 	if err != nil {
 		return notSent{err}
 	}
-	within, cancel := context.WithTimeout(ctx, p.statementTime)
+	within, cancel := context.WithTimeout(ctx, p.limits.statement)
 	defer cancel()
 	err = do(within, conn)
 	p.give(conn, err)
 	if err == nil || ctx.Err() != nil || within.Err() == nil {
 		return err
 	}
-	slow := fmt.Errorf("%w: %s for a statement", errSlow, p.statementTime)
+	slow := fmt.Errorf("%w: %s for a statement", errSlow, p.limits.statement)
 	if pgconn.SafeToRetry(err) {
 		return notSent{slow}
 	}
@@ -133,7 +133,7 @@ func (p *pool) use(ctx context.Context, do func(context.Context, *pgxpool.Conn) 
 
 // take gives a connection that has answered not long ago.
 func (p *pool) take(ctx context.Context) (*pgxpool.Conn, error) {
-	within, cancel := context.WithTimeout(ctx, waitTime)
+	within, cancel := context.WithTimeout(ctx, p.limits.wait)
 	defer cancel()
 	for {
 		conn, err := p.Acquire(within)
@@ -142,7 +142,7 @@ func (p *pool) take(ctx context.Context) (*pgxpool.Conn, error) {
 		}
 		if err != nil && ctx.Err() == nil && within.Err() != nil {
 			s := p.Stat()
-			err = fmt.Errorf("%w: %s for a connection, %d of %d in use", errSlow, waitTime, s.AcquiredConns(), s.MaxConns())
+			err = fmt.Errorf("%w: %s for a connection, %d of %d in use", errSlow, p.limits.wait, s.AcquiredConns(), s.MaxConns())
 		}
 		return conn, err
 	}
@@ -153,10 +153,10 @@ func (p *pool) answers(ctx context.Context, conn *pgxpool.Conn) bool {
 	data := conn.Conn().PgConn().CustomData()
 	idle, _ := data[idleKey].(time.Duration)
 	delete(data, idleKey)
-	if idle <= idleTime {
+	if idle <= p.limits.idle {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, pingTime)
+	ctx, cancel := context.WithTimeout(ctx, p.limits.ping)
 	defer cancel()
 	err := conn.Ping(ctx)
 	if err == nil && !p.movedOn(conn, nil) {
@@ -193,7 +193,7 @@ func (p *pool) movedOn(conn *pgxpool.Conn, err error) bool {
 func (p *pool) letGo(conn *pgxpool.Conn) {
 	c := conn.Hijack()
 	p.closing.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), connectTime)
+		ctx, cancel := context.WithTimeout(context.Background(), p.limits.connect)
 		defer cancel()
 		_ = c.Close(ctx) // it is broken, and the server finds that out by itself
 		<-c.PgConn().CleanupDone()
