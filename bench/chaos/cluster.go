@@ -78,19 +78,6 @@ func (c *cluster) stop() {
 	}
 }
 
-// links are all links, by the name of what they connect.
-func (c *cluster) links() map[string]*lab.Link {
-	all := map[string]*lab.Link{}
-	for _, w := range c.workers {
-		all["client-"+w.name] = w.front
-		all[w.name+"-provider"] = w.toProvider
-		for i, l := range w.toDatabase {
-			all[fmt.Sprintf("%s-database%d", w.name, i+1)] = l
-		}
-	}
-	return all
-}
-
 // database is a primary with a synchronous standby, until that is promoted.
 type database struct {
 	mu      sync.Mutex // guards primary and standby

@@ -26,19 +26,22 @@ type fault struct {
 
 func (f fault) String() string {
 	target := fmt.Sprintf("w%d", f.worker+1)
-	if strings.HasPrefix(f.kind, "database_r") || f.kind == "database_failover" || f.kind == "database_locked" {
+	if strings.HasPrefix(f.kind, "database_") {
 		target = "database"
 	}
 	return fmt.Sprintf("%s %s for %s", f.kind, target, f.hold.Round(10*time.Millisecond))
 }
 
-// faultKinds are all kinds of faults of workers, links and the database; those of the provider are in its script.
+// faultKinds are all kinds of faults of workers, links and the database; those of the provider are in its script. The
+// first word is what is struck: a worker's process, or its link to its clients, to the store, to the hints or to the
+// provider.
 var faultKinds = []string{
 	"worker_killed", "worker_paused", "worker_rolled", "worker_blinked", "all_rolled",
 	"client_cut", "client_refused", "client_stalled", "client_one_way", "client_slow",
-	"link_cut", "link_refused", "link_stalled", "link_one_way", "link_slow", "answer_lost", "answer_lost",
+	"store_cut", "store_refused", "store_stalled", "store_one_way", "store_slow", "answer_lost", "answer_lost",
+	"hints_cut", "hints_refused", "hints_one_way",
 	"provider_cut", "provider_refused", "provider_stalled", "provider_slow",
-	"database_restarted", "database_locked",
+	"database_restarted", "database_locked", "database_hung_up", "database_cancelled",
 }
 
 // planFaults draws a timeline. Every kind comes before any comes again, and the failover comes once, in the middle.
@@ -131,8 +134,10 @@ func (s *storm) strike(ctx context.Context, f fault) {
 		}
 	case "client":
 		disturb(ctx, what, f.hold, w.front)
-	case "link":
+	case "store":
 		s.disturbing(func() { disturb(ctx, what, f.hold, w.toDatabase...) })
+	case "hints":
+		disturb(ctx, what, f.hold, w.toHints...)
 	case "answer":
 		s.loseAnswer(ctx, w, f.hold)
 	case "provider":
@@ -277,8 +282,17 @@ func (s *storm) strikeDatabase(ctx context.Context, f fault) error {
 		return d.restart(ctx, f.hold/3)
 	case "database_failover":
 		return d.fail(ctx)
+	case "database_hung_up":
+		return execute(ctx, d.dsn(), everySession("pg_terminate_backend"))
+	case "database_cancelled":
+		return execute(ctx, d.dsn(), everySession("pg_cancel_backend"))
 	}
 	return lock(ctx, d.dsn(), f.hold)
+}
+
+// everySession does something to all sessions of the database but its own.
+func everySession(function string) string {
+	return "SELECT " + function + "(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 }
 
 // lock keeps everybody from the turns for a while, so that connections pile up in statements that wait.

@@ -55,7 +55,7 @@ func run(ctx context.Context) error {
 	if seeds > 1 {
 		return manySeeds(ctx, seed, int(seeds), bin)
 	}
-	r, err := oneSeed(ctx, usualGame(seed, os.Getenv("SHORT") != ""), bin)
+	r, err := oneSeed(ctx, usualGame(seed, os.Getenv("SHORT") != ""), bin, true)
 	if err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// oneSeed plays a game in a folder of its own, which stays if a promise was broken.
-func oneSeed(ctx context.Context, g game, bin string) (*result, error) {
+// oneSeed plays a game in a folder of its own, which stays if a promise was broken and that is to be looked into.
+func oneSeed(ctx context.Context, g game, bin string, keep bool) (*result, error) {
 	dir, err := os.MkdirTemp("", "turnd-chaos-")
 	if err != nil {
 		return nil, err
@@ -76,14 +76,13 @@ func oneSeed(ctx context.Context, g game, bin string) (*result, error) {
 		return nil, err
 	}
 	fmt.Printf("seed %d, work dir %s\n", g.seed, dir)
-	begun := time.Now()
 	r, err := play(ctx, g, dir, bin)
 	if err != nil {
 		return nil, fmt.Errorf("seed %d: %w (work dir %s)", g.seed, err, dir)
 	}
 	r.show()
-	if len(r.broken) > 0 {
-		r.showBroken(begun)
+	if len(r.broken) > 0 && keep {
+		r.showBroken()
 		fmt.Printf("work dir kept: %s\n", dir)
 		return r, nil
 	}

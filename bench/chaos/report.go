@@ -3,15 +3,16 @@ package main
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // shown bounds how many breaches of one promise are printed.
 const shown = 8
+
+// shownLines bounds the lines of evidence that go with one.
+const shownLines = 25
 
 // promises counts what was broken, by promise.
 func (r *result) promises() map[string]int {
@@ -31,13 +32,29 @@ func (r *result) failure() string {
 }
 
 // showBroken prints the seed, the timeline and the evidence of each broken promise.
-func (r *result) showBroken(begun time.Time) {
+func (r *result) showBroken() {
 	fmt.Printf("--- seed %d, timeline\n%s\n", r.seed, strings.Join(r.timeline, "\n"))
 	count := map[string]int{}
 	slices.SortStableFunc(r.broken, func(a, b breach) int { return strings.Compare(a.promise, b.promise) })
 	for _, b := range r.broken {
 		if count[b.promise]++; count[b.promise] <= shown {
-			fmt.Printf("--- broken %s, seen at %.2fs: %s\n", b.promise, b.at.Sub(begun).Seconds(), b.what)
+			fmt.Printf("--- broken %s, seen at %.2fs: %s\n", b.promise, b.at.Sub(r.begun).Seconds(), b.what)
+			r.showEvidence(b)
+		}
+	}
+}
+
+// ids finds what a breach is about.
+var ids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// showEvidence prints what is on record about the ids in a breach.
+func (r *result) showEvidence(b breach) {
+	about := ids.FindAllString(b.what, 3)
+	n := 0
+	for _, line := range r.evidence {
+		if n < shownLines && slices.ContainsFunc(about, func(id string) bool { return strings.Contains(line, id) }) {
+			fmt.Println("    " + line)
+			n++
 		}
 	}
 }
@@ -84,47 +101,4 @@ func pairs[V any](m map[string]V) string {
 		parts = append(parts, fmt.Sprintf("%s=%v", name, m[k]))
 	}
 	return strings.Join(parts, " ")
-}
-
-// keep writes all that is known into the work dir, for whoever wants to find out what happened.
-func (e *evidence) keep(dir string) error {
-	var b strings.Builder
-	since := func(t time.Time) string {
-		if t.IsZero() {
-			return "-"
-		}
-		return fmt.Sprintf("%.3f", t.Sub(e.rec.begun).Seconds())
-	}
-	for _, o := range e.rec.ops {
-		fmt.Fprintf(&b, "request %d %s turn=%s w%d sent=%s answered=%s over=%s result=%s reply=%s attempt=%d generation=%d replayed=%t ended=%q err=%q\n", o.n, o.kind, o.turn.id,
-			o.worker+1, since(o.call), since(o.answered), since(o.done), o.result, o.reply, o.attempt, o.generation, o.replayed, o.ended, o.err)
-	}
-	for _, r := range e.stored.replies {
-		end := time.Time{}
-		if r.EndTime != nil {
-			end = *r.EndTime
-		}
-		fmt.Fprintf(&b, "reply %s turn=%s attempt=%d generation=%d epoch=%d %s(%s) length=%d settled=%t owner=%s claimed=%s ended=%s\n", r.ID, r.Turn, r.Attempt, r.Generation,
-			r.Epoch, r.Status, r.Reason, r.LogLen, r.Settled, r.Owner, since(r.CreateTime), since(end))
-	}
-	for _, c := range e.stored.calls {
-		end := time.Time{}
-		if c.EndTime != nil {
-			end = *c.EndTime
-		}
-		fmt.Fprintf(&b, "row %s reply=%s turn=%s number=%d epoch=%d class=%q phase=%q response=%s tokens=%d+%d %s wasted=%d %s made=%s closed=%s\n", c.ID, c.Reply, c.Turn, c.Number,
-			c.Epoch, c.Class, c.Phase, c.ResponseID, c.Input, c.Output, c.Source, c.Wasted, c.Waste, since(c.CreateTime), since(end))
-	}
-	for _, c := range e.journal {
-		end := time.Time{}
-		if c.EndedAt != nil {
-			end = *c.EndedAt
-		}
-		fmt.Fprintf(&b, "call %d key=%s rule=%s response=%s status=%d deltas=%d/%d tokens=%d+%d reported=%t end=%s accepted=%s ended=%s\n", c.N, c.IdempotencyKey, c.Rule, c.ResponseID,
-			c.Status, c.DeltasSent, c.DeltasGenerated, c.InputTokens, c.OutputTokens, c.UsageReported, c.End, since(c.AcceptedAt), since(end))
-	}
-	for _, w := range e.stored.workers {
-		fmt.Fprintf(&b, "worker %s %s dead=%t draining=%t lease_until=%s\n", w.ID, w.Name, w.Dead, w.Draining, since(w.LeaseUntil))
-	}
-	return os.WriteFile(filepath.Join(dir, "evidence.txt"), []byte(b.String()), 0o600)
 }

@@ -48,6 +48,7 @@ const (
 // result is what a run came to.
 type result struct {
 	seed      int64
+	begun     time.Time
 	broken    []breach
 	timeline  []string
 	struck    map[string]int
@@ -61,6 +62,7 @@ type result struct {
 	samples   int
 	histories int
 	undecided int
+	evidence  []string
 }
 
 // play plays one game in a folder. The error is one of the equipment, not of the service.
@@ -79,7 +81,7 @@ func play(ctx context.Context, g game, dir, bin string) (*result, error) {
 	rec := newRecorder()
 	s := &storm{cluster: c, rec: rec, struck: map[string]int{}, calm: time.Now()}
 	watch := newSampler(rec, c.database.dsn, s.calmSince)
-	s.inFlight = func() int { return max(watch.inFlight(), 0) }
+	s.inFlight = watch.inFlight
 	watching, endWatch := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
 	watcher.Go(func() { watch.run(watching) })
@@ -96,7 +98,8 @@ func play(ctx context.Context, g game, dir, bin string) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return conclude(g, e, s, watch), e.keep(dir)
+	r := conclude(g, e, s, watch)
+	return r, keepEvidence(dir, r.evidence)
 }
 
 // playClients lets clients live while the storm goes on, heals everything, and lets them finish.
@@ -127,8 +130,10 @@ func playClients(ctx context.Context, g game, c *cluster, rec *recorder, s *stor
 	s.play(ctx, plan)
 	sleep(ctx, g.length-time.Since(rec.begun))
 	shut()
-	for _, l := range c.links() {
-		l.Heal()
+	for _, w := range c.workers {
+		for _, l := range w.links() {
+			l.Heal()
+		}
 	}
 	timer := time.AfterFunc(finishTime, give)
 	defer timer.Stop()
@@ -213,8 +218,8 @@ func gather(ctx context.Context, c *cluster, rec *recorder, told *stories, s *st
 
 // conclude judges the evidence and adds everything up.
 func conclude(g game, e *evidence, s *storm, watch *sampler) *result {
-	r := &result{seed: g.seed, timeline: s.timeline, struck: s.struck, caught: s.caught, wasted: map[string]int64{},
-		endings: map[string]int{}, turns: len(e.rec.turns), requests: len(e.journal), samples: watch.samples}
+	r := &result{seed: g.seed, begun: e.rec.begun, timeline: s.timeline, struck: s.struck, caught: s.caught, wasted: map[string]int64{},
+		endings: map[string]int{}, turns: len(e.rec.turns), requests: len(e.journal), samples: watch.samples, evidence: e.lines()}
 	e.judge()
 	r.histories, r.undecided = e.claimsAreOrdered()
 	for _, c := range e.stored.calls {

@@ -30,6 +30,7 @@ type sampler struct {
 	mu      sync.Mutex
 	samples int
 	running int // replies in flight in the last sample
+	at      time.Time
 	seen    map[string]bool
 }
 
@@ -155,7 +156,7 @@ func (s *sampler) judge(replies []sampledReply) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.running = inFlight
+	s.running, s.at = inFlight, time.Now()
 }
 
 // overdue looks for a reply whose owner's lease ran out longer ago than a sweep may take.
@@ -200,9 +201,13 @@ func illegal(was, is sampledReply) string {
 	return ""
 }
 
-// inFlight is how many replies were in flight in the last sample.
+// inFlight is how many replies are in flight: by the last sample or, while the database can't be asked, as many as are
+// followed.
 func (s *sampler) inFlight() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if time.Since(s.at) > time.Second {
+		return s.rec.inFlight()
+	}
 	return s.running
 }

@@ -15,7 +15,7 @@ func manySeeds(ctx context.Context, first int64, n int, bin string) error {
 	}
 	broken, caught := 0, 0
 	for i := range n {
-		r, err := oneSeed(ctx, usualGame(first+int64(i), os.Getenv("SHORT") != ""), bin)
+		r, err := oneSeed(ctx, usualGame(first+int64(i), os.Getenv("SHORT") != ""), bin, true)
 		if err != nil {
 			return err
 		}

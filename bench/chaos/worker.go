@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -21,7 +22,8 @@ type worker struct {
 	bin        string
 	models     string
 	front      *lab.Link
-	toDatabase []*lab.Link
+	toDatabase []*lab.Link // one for each server, as toHints, which carries LISTEN and NOTIFY alone
+	toHints    []*lab.Link
 	toProvider *lab.Link
 
 	// busy is held by whoever does something to the process, so that two faults never strike it at once.
@@ -46,11 +48,13 @@ func newWorker(c *cluster, n int) (*worker, error) {
 		return nil, err
 	}
 	for _, s := range c.database.servers {
-		link, err := lab.NewLink(s.Addr())
-		if err != nil {
-			return nil, err
+		for _, links := range []*[]*lab.Link{&w.toDatabase, &w.toHints} {
+			link, err := lab.NewLink(s.Addr())
+			if err != nil {
+				return nil, err
+			}
+			*links = append(*links, link)
 		}
-		w.toDatabase = append(w.toDatabase, link)
 	}
 	if w.toProvider, err = lab.NewLink(c.provider.Addr); err != nil {
 		return nil, err
@@ -72,14 +76,9 @@ func (w *worker) start(ctx context.Context) error {
 	w.mu.Lock()
 	n := len(w.lives) + 1
 	w.mu.Unlock()
-	var addrs []string
-	for _, l := range w.toDatabase {
-		addrs = append(addrs, l.Addr())
-	}
-	url := pgtest.ManyHosts(databaseName, addrs...)
 	ready := filepath.Join(w.dir, fmt.Sprintf("%s-%d.json", w.name, n))
 	p, err := lab.Start(w.dir, fmt.Sprintf("%s-%d", w.name, n), w.bin, "serve", "--listen", "127.0.0.1:0", "--ready-file", ready,
-		"--database-url", url, "--database-direct-url", url, "--migrate", "off", "--models", w.models, "--worker-name", w.name,
+		"--database-url", through(w.toDatabase), "--database-direct-url", through(w.toHints), "--migrate", "off", "--models", w.models, "--worker-name", w.name,
 		"--spool-dir", filepath.Join(w.dir, "spool-"+w.name), "--lease", lease.String(), "--sweep", sweep.String(),
 		"--checkpoint", checkpoint.String(), "--grace", drain.String(), "--heartbeat", "1s", "--max-wait", "10s",
 		"--backoff", "200ms", "--log-level", "info")
@@ -99,6 +98,15 @@ func (w *worker) start(ctx context.Context) error {
 	w.mu.Unlock()
 	w.front.SetTarget(r.Listen)
 	return nil
+}
+
+// through is the address of the database by way of links.
+func through(links []*lab.Link) string {
+	var addrs []string
+	for _, l := range links {
+		addrs = append(addrs, l.Addr())
+	}
+	return pgtest.ManyHosts(databaseName, addrs...)
 }
 
 // startAgain starts a process until one comes up, as a supervisor would: while the database is away none does.
@@ -148,11 +156,14 @@ func (w *worker) close() {
 	if w.process != nil {
 		_ = w.process.End(syscall.SIGKILL, time.Second)
 	}
-	for _, l := range append([]*lab.Link{w.front, w.toProvider}, w.toDatabase...) {
-		if l != nil {
-			l.Close()
-		}
+	for _, l := range w.links() {
+		l.Close()
 	}
+}
+
+// links are all links of the worker.
+func (w *worker) links() []*lab.Link {
+	return slices.DeleteFunc(slices.Concat([]*lab.Link{w.front, w.toProvider}, w.toDatabase, w.toHints), func(l *lab.Link) bool { return l == nil })
 }
 
 // sleep waits; false says that ctx ended first.
