@@ -33,6 +33,7 @@ type shelf struct {
 	marks []turns.FollowMark
 	gap   bool // ReadLogs skips the first bytes of what is new
 	gone  bool // the row has vanished
+	blind bool // ReadLogs finds nothing
 }
 
 func (s *shelf) ReadReply(context.Context, turns.ConversationKey, turns.ReplyID) (turns.Reply, error) {
@@ -59,7 +60,7 @@ func (s *shelf) ReadLogs(_ context.Context, positions []turns.LogPosition) ([]tu
 	}
 	views := make([]turns.LogView, len(positions))
 	for i, p := range positions {
-		if s.gone {
+		if s.gone || s.blind {
 			continue
 		}
 		from := p.From
@@ -108,6 +109,7 @@ type heard struct {
 	text       string
 	next       uint32
 	pieces     int
+	biggest    int
 	started    int
 	heartbeats int
 	ended      *turns.Reply
@@ -130,6 +132,7 @@ func listen(events iter.Seq2[turns.Event, error], from uint32) (h heard) {
 				return h
 			}
 			h.text, h.next, h.pieces = h.text+e.Piece.Text, e.Next, h.pieces+1
+			h.biggest = max(h.biggest, len(e.Piece.Text))
 		case turns.Heartbeat:
 			h.heartbeats++
 		case turns.Ended:
