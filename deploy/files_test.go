@@ -5,12 +5,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnd/turnd/turns"
 )
 
 const (
@@ -94,6 +97,9 @@ func TestThePoolerHandsOutServersForOneTransaction(t *testing.T) {
 	require.Equal(t, "transaction", setting(t, ini, "pool_mode"))
 	require.NotContains(t, ini, "server_reset_query_always", "sessions are not ours to reset between transactions")
 	require.Contains(t, ini, "TURND_DATABASE_DIRECT_URL")
+	wait, err := strconv.Atoi(setting(t, ini, "query_wait_timeout"))
+	require.NoError(t, err)
+	require.Less(t, time.Duration(wait)*time.Second, turns.DefaultSettings().Lease/3)
 	known := regexp.MustCompile(`^(\[(databases|pgbouncer)\]|;.*|[a-z_]+ = \S.*|)$`)
 	for line := range strings.Lines(ini) {
 		require.Regexp(t, known, strings.TrimSuffix(line, "\n"))
