@@ -8,7 +8,7 @@ import (
 
 const (
 	// replayBatch bounds the spooled endings that are in memory at once: each may be as large as a reply.
-	replayBatch = 8
+	replayBatch = 4
 	// replayTries is how often the same ending is written again within one pass, as its stored log turns out to have another
 	// length.
 	replayTries = 3

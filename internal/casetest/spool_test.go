@@ -182,3 +182,43 @@ func TestAnotherDatabasesEndingsAreLeftWhereTheyAre(t *testing.T) {
 	one.eventually(func() bool { return len(files(t, dir)) == 0 })
 	one.stands(map[string]int{qLive: 1, qInFlight: 0})
 }
+
+func TestASpooledReplyThatAFailoverLostIsPutBack(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		dir := w.spools()
+		s, faults := w.losing()
+		in := ask(newID(), newID(), "hi")
+		seen := w.finishWithout(faults, s, in)
+		w.quit(s)
+		w.loseReply()
+		next := w.serve()
+		w.eventually(func() bool { return len(files(t, dir)) == 0 })
+		got := next.turn(in, nil).completes()
+		require.Equal(t, replayed, got.result)
+		require.Equal(t, seen.reply, got.reply)
+		w.paid(1, 1)
+		w.stands(map[string]int{qLive: 1, qReplies: 1, qLedger: 1, qOpen: 0, qWasted: 0})
+	})
+}
+
+func TestASpooledReplyWhoseTurnIsGoneStaysInItsFileUnlessItsConversationWasDeleted(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		dir := w.spools()
+		s, faults := w.losing()
+		w.finishWithout(faults, s, ask(newID(), newID(), "hi"))
+		w.quit(s)
+		lost := t.TempDir()
+		require.NoError(t, os.CopyFS(lost, os.DirFS(dir)))
+		w.lose(`DELETE FROM provider_calls`, `DELETE FROM reply_chunks`, `DELETE FROM turns`, `UPDATE conversations SET deleted_at = create_time`)
+		w.serve()
+		w.eventually(func() bool { return len(files(t, dir)) == 0 })
+
+		w.loseAll()
+		w.settings.Sweep = 20 * time.Millisecond
+		w.spoolsIn(lost)
+		_, watched := w.losing()
+		w.eventually(func() bool { return watched.Calls("StaleReplies") > 20 })
+		require.Len(t, files(t, lost), 1)
+		w.stands(map[string]int{qReplies: 0, qLedger: 0})
+	})
+}
