@@ -27,7 +27,8 @@ func (r Reply) waitLeft() time.Duration {
 }
 
 // AdviceFor says what a client may do about a reply as it stands, and how long to wait first. maxCalls is the budget of
-// calls of a turn and generation: once it is spent, or a later turn was started, only a regenerate makes another attempt.
+// calls of a turn and generation: once it is spent, or a later turn was started, or a stop was asked for, only a regenerate
+// makes another attempt.
 func AdviceFor(r Reply, maxCalls int) (Advice, time.Duration) {
 	switch r.Status {
 	case StatusHeld:
@@ -41,7 +42,7 @@ func AdviceFor(r Reply, maxCalls int) (Advice, time.Duration) {
 		return AdviceDoNotRetry, 0
 	case !r.Reason.Curable():
 		return AdviceRegenerate, 0
-	case r.LaterTurn || r.Calls >= maxCalls:
+	case r.LaterTurn || r.CancelRequested || r.Calls >= maxCalls:
 		return AdviceRegenerate, 0
 	case r.waitLeft() > 0:
 		return AdviceSameIDAfter, r.waitLeft()

@@ -77,7 +77,11 @@ func TestAdviceTellsWhatTryingAgainDoes(t *testing.T) {
 		if got, _ = turns.AdviceFor(r, 5); reason.Curable() {
 			require.Equal(t, turns.AdviceRegenerate, got, "%s with the budget spent", reason)
 		}
-		r.Calls, r.LaterTurn = 1, true
+		r.Calls, r.CancelRequested = 1, true
+		if got, _ = turns.AdviceFor(r, 5); reason.Curable() {
+			require.Equal(t, turns.AdviceRegenerate, got, "%s of a generation that was asked to stop", reason)
+		}
+		r.CancelRequested, r.LaterTurn = false, true
 		if got, _ = turns.AdviceFor(r, 5); reason.Curable() {
 			require.Equal(t, turns.AdviceRegenerate, got, "%s below a later turn", reason)
 		} else {

@@ -16,7 +16,8 @@ const stopTries = 16
 
 // A reply that was claimed while this waited for its conversation is not in its snapshot, and must not be missed. Every
 // claim moves the conversation, so a version that is another under the lock than in the snapshot says so: then nothing is
-// written, and the statement is sent again. The reply is chosen by the snapshot and judged as it is under its lock.
+// written, and the statement is sent again. The reply is chosen by the snapshot and judged as it is under its lock. One that
+// was abandoned before is marked too: who reads it learns that its generation goes no further.
 const requestStop = `
 WITH seen AS MATERIALIZED (
 	SELECT c.version FROM conversations c WHERE c.conversation_key = @key
@@ -45,7 +46,7 @@ WITH seen AS MATERIALIZED (
 		reason = CASE WHEN t.status = 'held' THEN 'cancelled' ELSE t.reason END,
 		end_time = CASE WHEN t.status = 'held' THEN clock_timestamp() ELSE t.end_time END
 	FROM stopping s
-	WHERE t.conversation_key = @key AND t.id = s.reply_id AND t.status IN ('in_flight', 'held')
+	WHERE t.conversation_key = @key AND t.id = s.reply_id AND t.status IN ('in_flight', 'held', 'abandoned')
 	RETURNING t.*
 )
 SELECT l.version <> s.version AS moved,` + rowColumns + ownContent + `

@@ -20,6 +20,11 @@ const stopReply = `UPDATE turns SET cancel_requested = 1,
 	WHERE conversation_key = @key AND responds_to = @turn AND role = 'assistant' AND (@generation = 0 OR generation = @generation)
 		AND (status = 'held' OR status = 'in_flight' AND cancel_requested = 0)`
 
+// The attempt that was abandoned last is marked too: who reads it learns that its generation goes no further.
+const noteStop = `UPDATE turns SET cancel_requested = 1
+	WHERE conversation_key = @key AND responds_to = @turn AND role = 'assistant' AND status = 'abandoned'
+		AND attempt = (SELECT MAX(attempt) FROM turns WHERE conversation_key = @key AND responds_to = @turn)`
+
 // RequestStop implements turns.Stops. Asked again it only stops a reply that was held meanwhile.
 func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, generation int32) (reply turns.Reply, err error) {
 	err = s.writeTx(ctx, "request stop", func(t *tx) error {
@@ -30,6 +35,11 @@ func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn
 		stopped, err := t.won(stopReply, arg("key", key[:]), blob("turn", turn.UUID), arg("generation", generation), arg("now", t.now))
 		if err != nil {
 			return err
+		}
+		if marked {
+			if _, err := t.exec(noteStop, arg("key", key[:]), blob("turn", turn.UUID)); err != nil {
+				return err
+			}
 		}
 		if marked || stopped {
 			if err := t.moveVersion(key); err != nil {

@@ -11,6 +11,7 @@ import (
 func stops() []promise {
 	return []promise{
 		{"a stop of an earlier generation changes nothing", aStopOfAnEarlierGenerationChangesNothing},
+		{"a stop of an attempt that was abandoned before is seen with it", aStopIsSeenWithTheAttempt},
 		{"a stop is told to the owner at its next checkpoint", aStopIsTold},
 		{"a stop refuses further calls", aStopRefusesCalls},
 		{"a stop asks nothing of another turn's reply", aStopIsOfOneTurn},
@@ -43,6 +44,18 @@ func cancelling(c turns.Claim, length uint32, pieces ...turns.Piece) turns.Sweep
 	s := sweeping(c, length, pieces...)
 	s.Verb, s.Reason = turns.VerbCancel, turns.ReasonCancelled
 	return s
+}
+
+func aStopIsSeenWithTheAttempt(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	w.finish(abandoning(claim, 0, turns.ReasonProviderError))
+	again := w.win(w.again(c, claim.Turn))
+	w.finish(abandoning(again, 0, turns.ReasonProviderError))
+	r := w.stop(c, claim.Turn)
+	require.Equal(t, []any{again.Reply.ID, turns.StatusAbandoned, turns.ReasonProviderError, true},
+		[]any{r.ID, r.Status, r.Reason, r.CancelRequested})
+	require.True(t, w.read(c, again.Reply.ID).CancelRequested)
+	w.unchanged(func() { w.stop(c, claim.Turn) })
 }
 
 func aStopIsTold(t *testing.T, w *world) {
