@@ -162,6 +162,8 @@ func TestALogWithoutItsBeginningIsTheSameLogFromThereOn(t *testing.T) {
 		}
 		require.Equal(t, whole.Len(), kept.Len())
 		require.Equal(t, whole.HasContent(), kept.HasContent())
+		_, _, err = kept.From(kept.First(), 0)
+		require.NoError(t, err, "what is kept begins with a rune")
 		for offset := range whole.Len() + 1 {
 			want, next, err := whole.From(offset, 0)
 			got, gotNext, gotErr := kept.From(offset, 0)
