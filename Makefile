@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again late broken lag chaos chaos-selftest model
+.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again late broken lag failover chaos chaos-selftest model
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ again: ## Show stop, again, another: cancel, regenerate, select and interrupt on
 
 lag: ## Show how far followers on another server are behind, over Postgres and over NATS.
 	$(VERDICT) lag .ci/checks lag
+
+failover: ## Show what a failover of Postgres in the middle of 200 replies costs, with and without a synchronous standby.
+	$(VERDICT) failover .ci/checks failover
 
 late: ## Show what becomes of a server that was stopped past its lease, and of commits without an answer.
 	$(VERDICT) late .ci/checks late
