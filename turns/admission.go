@@ -57,7 +57,7 @@ func (a *admission) try() bool {
 }
 
 func (a *admission) takeFree() bool {
-	if a.closed || a.taken >= a.places || a.waiting.Len() > 0 {
+	if a.closed || a.taken >= a.places { // while anybody waits all are taken
 		return false
 	}
 	a.taken++
