@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/turnd/turnd/bench/lab"
+	"github.com/turnd/turnd/bench/rig"
 	"github.com/turnd/turnd/internal/pgtest"
 )
 
@@ -30,7 +30,7 @@ type cluster struct {
 	dir      string
 	bin      string
 	database *database
-	provider *lab.Provider
+	provider *rig.Provider
 	workers  []*worker
 }
 
@@ -49,7 +49,7 @@ func startCluster(ctx context.Context, dir, bin string, told *stories) (*cluster
 	if err := execute(ctx, c.database.dsn(), "CHECKPOINT"); err != nil { // so that a crash has little to recover
 		return c, err
 	}
-	if c.provider, err = lab.StartProvider(ctx, dir, bin, told.script); err != nil {
+	if c.provider, err = rig.StartProvider(ctx, dir, "provider", bin, told.script); err != nil {
 		return c, err
 	}
 	for n := range workerCount {

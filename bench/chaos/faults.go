@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/turnd/turnd/bench/lab"
+	"github.com/turnd/turnd/bench/rig"
 )
 
 // fault is one thing that is to go wrong.
@@ -234,7 +234,7 @@ func (s *storm) countDown(by int) {
 }
 
 // disturb lets links fail in one way for a while.
-func disturb(ctx context.Context, what string, hold time.Duration, links ...*lab.Link) {
+func disturb(ctx context.Context, what string, hold time.Duration, links ...*rig.Link) {
 	for _, l := range links {
 		switch what {
 		case "cut":
@@ -242,9 +242,9 @@ func disturb(ctx context.Context, what string, hold time.Duration, links ...*lab
 		case "refused":
 			l.Refuse()
 		case "stalled":
-			l.Stall(lab.Up, lab.Down)
+			l.Stall(rig.Up, rig.Down)
 		case "one_way":
-			l.Stall(lab.Down)
+			l.Stall(rig.Down)
 		case "slow":
 			l.Slow(40 * time.Millisecond)
 		}

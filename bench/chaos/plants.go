@@ -4,13 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/turnd/turnd/bench/lab"
+	"github.com/turnd/turnd/bench/rig"
 )
 
 // plant is a fault put into the service for one build, and a game that brings it to light.
 type plant struct {
 	name  string
-	edits []lab.Edit
+	edits []rig.Edit
 	// by are the promises of which one must be found broken.
 	by   []string
 	game func(seed int64) game
@@ -19,22 +19,22 @@ type plant struct {
 // plants are the faults that the check of chaos has to notice.
 var plants = []plant{
 	{name: "fence_off", by: []string{"P4", "P8"}, game: pausing,
-		edits: []lab.Edit{{File: "turns/postgres/replies.go",
+		edits: []rig.Edit{{File: "turns/postgres/replies.go",
 			Old: "t.status = 'in_flight' AND t.epoch = i.epoch AND t.owner = i.owner",
 			New: "(true OR t.epoch = i.epoch AND t.owner = i.owner)"}}},
 	{name: "index_dropped", by: []string{"P1"}, game: withoutIndexes,
-		edits: []lab.Edit{{File: "turns/postgres/schema.go",
+		edits: []rig.Edit{{File: "turns/postgres/schema.go",
 			Old: "broken = append(broken, p.check(rows))",
 			New: "_ = p.check(rows)"}}},
 	{name: "sweep_by_age", by: []string{"P11"}, game: quietly,
-		edits: []lab.Edit{
+		edits: []rig.Edit{
 			{File: "turns/postgres/sweep.go", Old: "(w.worker_id IS NULL OR w.dead OR",
 				New: "(t.create_time < clock_timestamp() - interval '2 s' OR w.worker_id IS NULL OR w.dead OR"},
 			{File: "turns/sweep.go", Old: "case !stale.OwnerDead:", New: "case !stale.OwnerDead && stale.DeadlinePassed:"},
 			{File: "turns/postgres/ending.go", Old: "OR NOT EXISTS (SELECT 1 FROM workers w WHERE w.worker_id = t.owner AND NOT w.dead)",
 				New: "OR t.create_time < clock_timestamp() - interval '2 s'"}}},
 	{name: "hint_is_truth", by: []string{"P4", "P6"}, game: quietly,
-		edits: []lab.Edit{{File: "turns/live/mirror.go",
+		edits: []rig.Edit{{File: "turns/live/mirror.go",
 			Old: "	return h.Ended || h.Epoch > m.epoch || h.Length > m.log.Len()",
 			New: `	if h.Ended {
 		m.log.mu.Lock()
@@ -45,7 +45,7 @@ var plants = []plant{
 	}
 	return h.Ended || h.Epoch > m.epoch || h.Length > m.log.Len()`}}},
 	{name: "call_closed_twice", by: []string{"P12"}, game: quietly,
-		edits: []lab.Edit{
+		edits: []rig.Edit{
 			{File: "turns/postgres/replies.go", Old: "	WHERE p.class = '' ORDER BY p.conversation_key", New: "	ORDER BY p.conversation_key"},
 			{File: "turns/postgres/replies.go", Old: "p.call_id = l.call_id AND p.class = ''`", New: "p.call_id = l.call_id`"},
 			{File: "turns/postgres/replies.go", Old: "= o.response_id, input_tokens = o.input",

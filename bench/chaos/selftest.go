@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/turnd/turnd/bench/lab"
+	"github.com/turnd/turnd/bench/rig"
 )
 
 // tries is how many seeds a planted fault may take to show: how threads meet is not ours to say.
@@ -50,7 +50,7 @@ func selftest(ctx context.Context) error {
 
 // build builds the service with the fault in it.
 func (p plant) build(ctx context.Context, dir string) (string, error) {
-	overlay, err := lab.Overlay(dir, p.name, p.edits...)
+	overlay, err := rig.Overlay(dir, p.name, p.edits...)
 	if err != nil {
 		return "", err
 	}

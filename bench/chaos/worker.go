@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/turnd/turnd/bench/lab"
+	"github.com/turnd/turnd/bench/rig"
 	"github.com/turnd/turnd/internal/pgtest"
 )
 
@@ -21,16 +21,16 @@ type worker struct {
 	dir        string
 	bin        string
 	models     string
-	front      *lab.Link
-	toDatabase []*lab.Link // one for each server, as toHints, which carries LISTEN and NOTIFY alone
-	toHints    []*lab.Link
-	toProvider *lab.Link
+	front      *rig.Link
+	toDatabase []*rig.Link // one for each server, as toHints, which carries LISTEN and NOTIFY alone
+	toHints    []*rig.Link
+	toProvider *rig.Link
 
 	// busy is held by whoever does something to the process, so that two faults never strike it at once.
 	busy sync.Mutex
 
 	mu      sync.Mutex
-	process *lab.Process
+	process *rig.Process
 	lives   []life
 }
 
@@ -44,19 +44,19 @@ type life struct {
 func newWorker(c *cluster, n int) (*worker, error) {
 	w := &worker{name: fmt.Sprintf("w%d", n+1), dir: c.dir, bin: c.bin}
 	var err error
-	if w.front, err = lab.NewLink("127.0.0.1:1"); err != nil {
+	if w.front, err = rig.NewLink("127.0.0.1:1"); err != nil {
 		return nil, err
 	}
 	for _, s := range c.database.servers {
-		for _, links := range []*[]*lab.Link{&w.toDatabase, &w.toHints} {
-			link, err := lab.NewLink(s.Addr())
+		for _, links := range []*[]*rig.Link{&w.toDatabase, &w.toHints} {
+			link, err := rig.NewLink(s.Addr())
 			if err != nil {
 				return nil, err
 			}
 			*links = append(*links, link)
 		}
 	}
-	if w.toProvider, err = lab.NewLink(c.provider.Addr); err != nil {
+	if w.toProvider, err = rig.NewLink(c.provider.Addr); err != nil {
 		return nil, err
 	}
 	w.models = filepath.Join(c.dir, w.name+"-models.yaml")
@@ -77,7 +77,7 @@ func (w *worker) start(ctx context.Context) error {
 	n := len(w.lives) + 1
 	w.mu.Unlock()
 	ready := filepath.Join(w.dir, fmt.Sprintf("%s-%d.json", w.name, n))
-	p, err := lab.Start(w.dir, fmt.Sprintf("%s-%d", w.name, n), w.bin, "serve", "--listen", "127.0.0.1:0", "--ready-file", ready,
+	p, err := rig.Start(w.dir, fmt.Sprintf("%s-%d", w.name, n), w.bin, "serve", "--listen", "127.0.0.1:0", "--ready-file", ready,
 		"--database-url", through(w.toDatabase), "--database-direct-url", through(w.toHints), "--migrate", "off", "--models", w.models, "--worker-name", w.name,
 		"--spool-dir", filepath.Join(w.dir, "spool-"+w.name), "--lease", lease.String(), "--sweep", sweep.String(),
 		"--checkpoint", checkpoint.String(), "--grace", drain.String(), "--heartbeat", "1s", "--max-wait", "10s",
@@ -89,7 +89,7 @@ func (w *worker) start(ctx context.Context) error {
 	w.process = p
 	w.lives = append(w.lives, life{begin: time.Now()})
 	w.mu.Unlock()
-	r, err := lab.AwaitReady(ctx, p, ready)
+	r, err := rig.AwaitReady(ctx, p, ready)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (w *worker) start(ctx context.Context) error {
 }
 
 // through is the address of the database by way of links.
-func through(links []*lab.Link) string {
+func through(links []*rig.Link) string {
 	var addrs []string
 	for _, l := range links {
 		addrs = append(addrs, l.Addr())
@@ -162,8 +162,8 @@ func (w *worker) close() {
 }
 
 // links are all links of the worker.
-func (w *worker) links() []*lab.Link {
-	return slices.DeleteFunc(slices.Concat([]*lab.Link{w.front, w.toProvider}, w.toDatabase, w.toHints), func(l *lab.Link) bool { return l == nil })
+func (w *worker) links() []*rig.Link {
+	return slices.DeleteFunc(slices.Concat([]*rig.Link{w.front, w.toProvider}, w.toDatabase, w.toHints), func(l *rig.Link) bool { return l == nil })
 }
 
 // sleep waits; false says that ctx ended first.

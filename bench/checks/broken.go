@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
+
+	"github.com/turnd/turnd/bench/rig"
 )
 
 // breakage takes one guard out of the source, for one build of the tests that must notice.
@@ -51,7 +52,7 @@ func broken(l *lab) error {
 
 // tryBroken runs the tests of a broken build and gives the names of those that failed.
 func (l *lab) tryBroken(b breakage) ([]string, error) {
-	overlay, err := l.overlay(b)
+	overlay, err := rig.Overlay(l.dir, b.name, rig.Edit{File: b.file, Old: b.old, New: b.new})
 	if err != nil {
 		return nil, err
 	}
@@ -68,30 +69,6 @@ func (l *lab) tryBroken(b breakage) ([]string, error) {
 		return nil, errors.New("no test ran")
 	}
 	return nil, errors.New("all tests pass though the guard is gone")
-}
-
-// overlay writes the broken file and the overlay that puts it in place of the real one.
-func (l *lab) overlay(b breakage) (string, error) {
-	path, err := filepath.Abs(b.file)
-	if err != nil {
-		return "", err
-	}
-	source, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	if n := strings.Count(string(source), b.old); n != 1 {
-		return "", fmt.Errorf("the guard stands %d times in %s", n, b.file)
-	}
-	changed, err := l.write(b.name+filepath.Ext(b.file), strings.Replace(string(source), b.old, b.new, 1))
-	if err != nil {
-		return "", err
-	}
-	data, err := json.Marshal(object{"Replace": map[string]string{path: changed}})
-	if err != nil {
-		return "", err
-	}
-	return l.write(b.name+".json", string(data))
 }
 
 // outcomes reads how many tests passed and the names of those that failed, in the order in which they ended.

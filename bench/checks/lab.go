@@ -1,18 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
 
+	"github.com/turnd/turnd/bench/rig"
 	"github.com/turnd/turnd/internal/pgtest"
 )
 
@@ -57,76 +55,41 @@ func (l *lab) close(failed bool) {
 }
 
 // process is one started program.
-type process struct {
-	name string
-	cmd  *exec.Cmd
-	log  string
-	done chan struct{}
-}
+type process struct{ *rig.Process }
 
 // start runs a program with an environment of nothing but PATH and HOME.
 func (l *lab) start(name, program string, args ...string) (*process, error) {
-	log, err := os.Create(filepath.Join(l.dir, fmt.Sprintf("%s-%d.log", name, len(l.procs))))
+	p, err := rig.Start(l.dir, fmt.Sprintf("%s-%d", name, len(l.procs)), program, args...)
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
-	cmd := exec.Command(program, args...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + l.dir}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	p := &process{name: name, cmd: cmd, log: log.Name(), done: make(chan struct{})}
-	go func() {
-		_ = cmd.Wait()
-		close(p.done)
-	}()
-	l.procs = append(l.procs, p)
-	return p, nil
+	return l.keep(p), nil
+}
+
+// keep sees to the end of a process.
+func (l *lab) keep(p *rig.Process) *process {
+	started := &process{p}
+	l.procs = append(l.procs, started)
+	return started
 }
 
 // kill sends a signal and waits for the end.
 func (p *process) kill(sig syscall.Signal) {
-	_ = p.cmd.Process.Signal(sig)
-	<-p.done
+	_ = p.Signal(sig)
+	<-p.Done()
 }
 
 func (p *process) showLog() {
-	data, err := os.ReadFile(p.log)
-	if err != nil || len(data) == 0 {
-		return
+	if end := p.Tail(25); end != "" {
+		fmt.Printf("--- end of the log of %s\n%s\n", p.Name, end)
 	}
-	lines := bytes.Split(bytes.TrimSpace(data), []byte("\n"))
-	lines = lines[max(0, len(lines)-25):]
-	fmt.Printf("--- end of the log of %s\n%s\n", p.name, bytes.Join(lines, []byte("\n")))
-}
-
-// ready is what turnd writes once it serves.
-type ready struct {
-	Listen string `json:"listen"`
-	Ops    string `json:"ops"`
 }
 
 // awaitReady reads a ready file once it is there.
-func (l *lab) awaitReady(p *process, file string) (ready, error) {
-	var r ready
-	err := l.until(func() (bool, error) {
-		select {
-		case <-p.done:
-			return false, fmt.Errorf("%s ended before it was ready", p.name)
-		default:
-		}
-		data, err := os.ReadFile(file)
-		if errors.Is(err, os.ErrNotExist) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		return true, json.Unmarshal(data, &r)
-	})
-	return r, err
+func (l *lab) awaitReady(p *process, file string) (rig.Ready, error) {
+	ctx, cancel := context.WithTimeout(l.ctx, time.Minute)
+	defer cancel()
+	return rig.AwaitReady(ctx, p.Process, file)
 }
 
 // until asks again each few milliseconds until the answer is yes, for at most a minute.

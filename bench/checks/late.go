@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/turnd/turnd/bench/rig"
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 )
 
@@ -45,7 +46,7 @@ type lateScene struct {
 	*lab
 	e     engine
 	p     *provider
-	proxy *proxy
+	proxy *rig.Link
 	slow  *service
 	other *service
 	in    *turnsv1.TurnInput
@@ -87,7 +88,7 @@ func (s *lateScene) close() {
 	s.slow.kill(syscall.SIGKILL)
 	s.other.stop()
 	s.p.stop()
-	s.proxy.close()
+	s.proxy.Close()
 }
 
 // stopPastLease submits the turn to the slow server, stops it once the provider waits in the middle, and waits until the
@@ -100,13 +101,13 @@ func (s *lateScene) stopPastLease() (reply string, err error) {
 	if err := s.p.arrived("mid", 1); err != nil {
 		return "", err
 	}
-	if err := s.slow.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := s.slow.Signal(syscall.SIGSTOP); err != nil {
 		return "", err
 	}
 	return got.GetReply().GetReplyId(), s.settles(inFlight, 0)
 }
 
-func (s *lateScene) wake() error { return s.slow.cmd.Process.Signal(syscall.SIGCONT) }
+func (s *lateScene) wake() error { return s.slow.Signal(syscall.SIGCONT) }
 
 // settles waits until a query gives a number.
 func (s *lateScene) settles(query string, want int) error {
@@ -229,7 +230,7 @@ func (s *lateScene) completionUnanswered() (string, error) {
 
 // unanswered sends a turn while the answer to one of its commits is lost, and demands one whole reply from one call.
 func (s *lateScene) unanswered() (string, error) {
-	s.proxy.loseAnswerTo(lateMark)
+	s.proxy.LoseAnswerTo(lateMark)
 	var h listener
 	begun := time.Now()
 	if err := h.send(s.ctx, s.slow, s.in, nil); err != nil {
@@ -238,7 +239,7 @@ func (s *lateScene) unanswered() (string, error) {
 	if !h.completed {
 		return "", errors.New("the reply did not complete")
 	}
-	if s.proxy.losses() != 1 {
+	if s.proxy.Losses() != 1 {
 		return "", errors.New("no answer was lost")
 	}
 	return fmt.Sprintf("completed_in_%dms", time.Since(begun).Milliseconds()), errors.Join(s.follows(h.reply), s.stands(1, 1))

@@ -1,69 +1,35 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
+	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"path/filepath"
-	"time"
+
+	"github.com/turnd/turnd/bench/rig"
 )
 
 // provider is a scripted provider in a process of its own, steered over HTTP.
 type provider struct {
 	*process
-	url  string
-	http *http.Client
+	rig *rig.Provider
+	url string
+	ctx context.Context
 }
 
 // object is JSON.
 type object = map[string]any
 
 func (l *lab) provider(script object) (*provider, error) {
-	file := filepath.Join(l.dir, fmt.Sprintf("provider-%d.json", len(l.procs)))
-	p, err := l.start("scripted-provider", l.bin, "scripted-provider", "--listen", "127.0.0.1:0", "--ready-file", file)
+	p, err := rig.StartProvider(l.ctx, l.dir, fmt.Sprintf("scripted-provider-%d", len(l.procs)), l.bin, script)
 	if err != nil {
 		return nil, err
 	}
-	r, err := l.awaitReady(p, file)
-	if err != nil {
-		return nil, err
-	}
-	pr := &provider{process: p, url: "http://" + r.Listen, http: &http.Client{Timeout: time.Minute}}
-	return pr, pr.call(http.MethodPut, "/_scripted/script", script, nil)
+	return &provider{process: l.keep(p.Process), rig: p, url: "http://" + p.Addr, ctx: l.ctx}, nil
 }
 
 // call makes one control request; 408 of a wait is an error like any other.
 func (p *provider) call(method, path string, in, out any) error {
-	var body io.Reader
-	if in != nil {
-		data, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(data)
-	}
-	req, err := http.NewRequest(method, p.url+path, body)
-	if err != nil {
-		return err
-	}
-	res, err := p.http.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))
-	if err != nil {
-		return err
-	}
-	if res.StatusCode/100 != 2 {
-		return fmt.Errorf("provider answers %s %s with %d: %s", method, path, res.StatusCode, data)
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(data, out)
+	return p.rig.Control(p.ctx, method, path, in, out)
 }
 
 // counts are the provider's own.

@@ -7,13 +7,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/turnd/turnd/bench/rig"
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 )
 
 // service is one running turnd with a client.
 type service struct {
 	*process
-	ready ready
+	ready rig.Ready
 	conn  *grpc.ClientConn
 	turns turnsv1.TurnServiceClient
 }

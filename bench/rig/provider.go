@@ -1,4 +1,4 @@
-package lab
+package rig
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/turnd/turnd/llm/scripted"
@@ -21,19 +22,24 @@ type Provider struct {
 	http *http.Client
 }
 
-// StartProvider starts the scripted provider of the binary with a script.
-func StartProvider(ctx context.Context, dir, binary string, script scripted.Script) (*Provider, error) {
-	file := filepath.Join(dir, "provider.json")
-	p, err := Start(dir, "provider", binary, "scripted-provider", "--listen", "127.0.0.1:0", "--ready-file", file)
+// StartProvider starts the scripted provider of the binary with a script: a scripted.Script, or what is that as JSON.
+func StartProvider(ctx context.Context, dir, name, binary string, script any) (*Provider, error) {
+	file := filepath.Join(dir, name+".json")
+	p, err := Start(dir, name, binary, "scripted-provider", "--listen", "127.0.0.1:0", "--ready-file", file)
 	if err != nil {
 		return nil, err
 	}
+	pr := &Provider{Process: p, http: &http.Client{Timeout: time.Minute}}
 	r, err := AwaitReady(ctx, p, file)
+	if err == nil {
+		pr.Addr = r.Listen
+		err = pr.Control(ctx, http.MethodPut, "/_scripted/script", script, nil)
+	}
 	if err != nil {
+		_ = p.End(syscall.SIGKILL, time.Second)
 		return nil, err
 	}
-	pr := &Provider{Process: p, Addr: r.Listen, http: &http.Client{Timeout: time.Minute}}
-	return pr, pr.Control(ctx, http.MethodPut, "/_scripted/script", script, nil)
+	return pr, nil
 }
 
 // Control makes one control request.
