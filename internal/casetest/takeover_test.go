@@ -9,6 +9,7 @@ import (
 	"github.com/turnd/turnd/llm/scripted"
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 	"github.com/turnd/turnd/turns"
+	"github.com/turnd/turnd/turns/storetest"
 )
 
 const (
@@ -43,6 +44,25 @@ func TestAReplyWhoseWorkerDiedBetweenTwoCallsIsFinishedByAnother(t *testing.T) {
 		w.eventually(func() bool { return w.number(`SELECT count(*) FROM turns WHERE status = 'complete'`) == 1 })
 		w.paid(2, 1)
 		w.stands(map[string]int{qReplies: 1, qLive: 1, qLedger: 2, qOpen: 0, qEpochTwo: 1, qWasted: 0})
+	})
+}
+
+func TestATakeoverWithoutAnAnswerIsReadAgainAndNeverAssumed(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.short()
+		dying, die := w.cutOff()
+		faults := storetest.NewFaults(w.store())
+		w.serveOn(faults)
+		w.script(throttled(), plain(16))
+		_, err := dying.submit(ask(newID(), newID(), "hi"))
+		require.NoError(t, err)
+		w.eventually(func() bool { return w.number(qOpen) == 0 && w.number(qLedger) == 1 })
+		faults.LoseAnswer("TakeOver")
+		die()
+		w.eventually(func() bool { return w.number(`SELECT count(*) FROM turns WHERE status = 'complete'`) == 1 })
+		require.Equal(t, 2, faults.Calls("TakeOver"), "the same again, which makes the first definite")
+		w.paid(2, 1)
+		w.stands(map[string]int{qReplies: 1, qLedger: 2, qOpen: 0, qEpochTwo: 1})
 	})
 }
 
