@@ -183,7 +183,7 @@ func TestARowThatOnlySeemedGoneIsFollowedOn(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		s.change(func() { s.blind = true })
 		time.Sleep(10 * time.Second)
-		require.Less(t, s.reads, 100, "it is looked for once a tick")
+		require.Less(t, s.count(), 100, "it is looked for once a tick")
 		s.change(func() {
 			s.blind = false
 			s.reply = ended(s.reply, 0)
