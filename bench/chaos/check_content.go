@@ -137,6 +137,6 @@ func heardOut(c scripted.Call) bool {
 // inTrouble reports whether a worker was, around a time.
 func (e *evidence) inTrouble(worker int, from, to time.Time) bool {
 	return slices.ContainsFunc(e.spans, func(s span) bool {
-		return s.worker == worker && s.begin.Before(to.Add(2*time.Second)) && s.end.After(from.Add(-2*time.Second))
+		return (s.worker == worker || s.worker == everybody) && s.begin.Before(to.Add(2*time.Second)) && s.end.After(from.Add(-2*time.Second))
 	})
 }

@@ -93,6 +93,25 @@ type span struct {
 	begin, end time.Time
 }
 
+// everybody stands for all workers in a span.
+const everybody = -1
+
+// stutter is how late a tick may come; a machine that is later was not at work, and nor were its processes.
+const stutter = 400 * time.Millisecond
+
+// watchMachine notes when the machine itself was at fault, until ctx ends.
+func (s *storm) watchMachine(ctx context.Context) {
+	const tick = 50 * time.Millisecond
+	for last := time.Now(); sleep(ctx, tick); last = time.Now() {
+		if late := time.Since(last) - tick; late > stutter {
+			s.rec.count("machine_stutters")
+			s.mu.Lock()
+			s.spans = append(s.spans, span{everybody, last, time.Now()})
+			s.mu.Unlock()
+		}
+	}
+}
+
 // inTrouble notes a span around a fault.
 func (s *storm) inTrouble(worker int, do func()) {
 	begin := time.Now()

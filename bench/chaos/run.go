@@ -85,6 +85,7 @@ func play(ctx context.Context, g game, dir, bin string) (*result, error) {
 	watching, endWatch := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
 	watcher.Go(func() { watch.run(watching) })
+	watcher.Go(func() { s.watchMachine(watching) })
 	err = playClients(ctx, g, c, rec, s)
 	if err == nil {
 		err = settle(ctx, c, rec)

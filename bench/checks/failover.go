@@ -64,6 +64,7 @@ type failoverScene struct {
 	servers          []*service
 	clients          []*failoverClient
 	lost             int
+	promoted         time.Duration // from the crash until the standby takes writes
 }
 
 func (s *failoverScene) play(enforce bool) error {
@@ -117,6 +118,8 @@ func (s *failoverScene) scenes(ctx context.Context, turns *errgroup.Group) error
 			return err
 		}
 	}
+	begun := time.Now()
+	defer func() { s.promoted = time.Since(begun) }()
 	if err := s.primary.Crash(); err != nil {
 		return err
 	}
@@ -266,6 +269,7 @@ func (s *failoverScene) judge(refused *refusal) error {
 	twice := c.Generations - s.replies
 	figure(s.name+"_completed", completed)
 	figure(s.name+"_paid_twice", twice)
+	figure(s.name+"_promoted_ms", s.promoted.Milliseconds())
 	figure(s.name+"_refused_ms", refused.time().Milliseconds())
 	figure(s.name+"_rows_lost", s.lost)
 	figure(s.name+"_sent_again", again)
