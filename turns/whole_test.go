@@ -134,3 +134,17 @@ func TestAStoreThatCannotBeAskedMakesNoHole(t *testing.T) {
 	require.ErrorIs(t, err, ErrStoreUnavailable)
 	require.NotErrorIs(t, err, errHole)
 }
+
+func TestAStoredLogThatLostItsEndIsStoredAgainWhereMemoryHasIt(t *testing.T) {
+	for length, lost := range map[uint32]bool{3: true, 5: true, 6: false, 11: false} {
+		var cause error
+		fence := Fence{Epoch: 1, Owner: WorkerID{newID()}}
+		row := Reply{Status: StatusInFlight, Epoch: 1, Owner: fence.Owner, Length: length}
+		r := &run{Service: &Service{store: rowStore{row: row}}, log: cutLog{log: wholeLog(t), first: 6}, fence: fence, stored: 12,
+			cancel: func(err error) { cause = err }}
+		r.refused(t.Context())
+		require.Equal(t, length, r.stored)
+		require.Equal(t, lost, r.over, "with %d stored no checkpoint may go on behind a hole", length)
+		require.Equal(t, lost, errors.Is(cause, errHole))
+	}
+}
