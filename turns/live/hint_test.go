@@ -271,3 +271,17 @@ func TestWhoFollowedFromAfarGoesOnWithTheLogOnceItRunsHere(t *testing.T) {
 	require.Equal(t, "ours", h.text)
 	require.NotNil(t, h.ended)
 }
+
+func TestWhoWasShownMoreThanATakeoverBeginsWithBeginsAgain(t *testing.T) {
+	s := inFlight(newShelf(), "one ")
+	h := following(t, s, func(r *running, _ *heard) {
+		r.deliver(live.Hint{Reply: s.reply.ID, Epoch: 2, From: 5, Pieces: []turns.Piece{text(0, "lost ")}})
+		reply := s.reply
+		reply.Epoch, reply.Content = 3, []turns.Piece{starts("one ")}
+		log := r.Open(key, reply)
+		synctest.Wait()
+		log.Move()
+	})
+	require.Nil(t, h.ended)
+	require.ErrorIs(t, h.err, turns.ErrInvalidCursor)
+}

@@ -107,7 +107,7 @@ func (h *Hub) Open(key turns.ConversationKey, reply turns.Reply) turns.LiveLog {
 	m := h.mirrors[reply.ID]
 	h.mu.Unlock()
 	if m != nil {
-		m.log.Move()
+		m.handOver(log.Len())
 	}
 	return log
 }

@@ -157,3 +157,15 @@ func (m *mirror) spoil(known uint32) {
 		"reply_id", m.log.id.String(), "offset", known)
 	m.log.spoil(known)
 }
+
+// handOver lets the followers go on with the owner's log, which begins with what is stored, of this length. What was shown
+// past it is not known to be what comes next.
+func (m *mirror) handOver(stored uint32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.log.Len() > stored {
+		m.spoil(stored)
+		return
+	}
+	m.log.Move()
+}

@@ -151,7 +151,7 @@ type ear struct {
 func (e *ear) listen(ctx context.Context) (err error) {
 	connect, cancel := context.WithTimeout(ctx, echoTime)
 	defer cancel()
-	if e.conn, err = pgx.Connect(connect, e.bus.cfg.URL); err != nil {
+	if e.conn, err = connectBus(connect, e.bus.cfg.URL); err != nil {
 		return fmt.Errorf("connect to listen: %w", err)
 	}
 	defer e.close(ctx)
@@ -169,11 +169,28 @@ func (e *ear) listen(ctx context.Context) (err error) {
 	}
 }
 
+// connectBus connects to a server that takes writes: a standby knows no notifications.
+func connectBus(ctx context.Context, url string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	config.DialFunc = dial
+	if config.ValidateConnect == nil {
+		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	return pgx.ConnectConfig(ctx, config)
+}
+
 func (e *ear) close(ctx context.Context) {
 	e.bus.waiting(nil)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = e.conn.Close(ctx) // the connection is given up either way
+	select {
+	case <-e.conn.PgConn().CleanupDone():
+	case <-ctx.Done():
+	}
 }
 
 // turn sends what waits, and listens until there is more to send.
