@@ -21,8 +21,8 @@ import (
 
 // limit bounds everything, oneLimit a single search.
 const (
-	limit    = 15 * time.Minute
-	oneLimit = 10 * time.Minute
+	limit    = 30 * time.Minute
+	oneLimit = 15 * time.Minute
 )
 
 func main() {

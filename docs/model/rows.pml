@@ -296,16 +296,21 @@ inline settle() {
   if :: job[w].at==PAUSED -> skip :: else -> book() fi
 }
 /* A failover has lost the row. Through the index it is claimed again under the next epoch, ... */
-#define CAN_INSERT_AGAIN (rows<R && job[w].gen>=gen && cancelled<job[w].gen && !later && FREE && lease[me[w]]==ALIVE)
+#define STANDS_AGAIN (job[w].gen==gen+1 && reply[LIVING].st==COMPLETE)   /* what it had superseded: lost in the same commit */
+#define CAN_INSERT_AGAIN (rows<R && job[w].gen>=gen && cancelled<job[w].gen && !later && (FREE || STANDS_AGAIN) && \
+  lease[me[w]]==ALIVE && job[w].ep<MAXEP)
 inline insert_again() {
   assert(asked<job[w].gen);                                     /* P8 */
+  if :: !FREE -> n = LIVING; reply[n].st = ABANDONED; reply[n].why = BECAUSE_SUPERSEDED :: else fi;
   gen = job[w].gen;
   job[w].r = rows; job[w].ep++; job[w].own = me[w];
-  insert(job[w].id, job[w].call, gen, job[w].ep, me[w])
+  insert(job[w].id, job[w].call, gen, job[w].ep, me[w]);
+  if :: job[w].at==PAUSED -> ledger[job[w].call] = BOOKED :: else fi
 }
-/* ... or, where that can't be, kept as what it came to. */
+/* ... or, where that can't be, kept as what it came to; one that is whole can be selected. */
 inline restore() {
   job[w].r = rows;
   insert(job[w].id, job[w].call, job[w].gen, job[w].ep, job[w].own);
-  MINE.st = ABANDONED; MINE.why = BECAUSE_LEASE; MINE.settled = 1; store_log(); ledger[job[w].call] = BOOKED
+  MINE.st = ABANDONED; MINE.why = (job[w].log==L -> BECAUSE_SUPERSEDED : BECAUSE_LEASE); MINE.settled = 1; store_log();
+  ledger[job[w].call] = BOOKED
 }

@@ -16,6 +16,7 @@
 #define AT(x) (job[w].at==x)
 #define AT_WORK (AT(CLAIMED) || AT(STREAMING))
 #define LOST (AT_WORK && DB && !HELD)   /* a checkpoint has changed nothing, and the row is read to see why */
+#define VANISHED ((AT_WORK || AT(PAUSED)) && DB && GONE)
 #define STALE (DB && WELL && RUNNING && lease[reply[LIVING].own]==DEAD)
 #if OUTAGE>0
 #define MAY_CONDEMN (WELL && steady[w])
@@ -98,7 +99,7 @@ end: do
      :: DB && HELD -> printf("@ abandon, refused\n"); d_step { begin(); abandon(BECAUSE_REFUSED); forget(); commit() }
      fi }
 :: atomic { AT(PAUSED) && DB && HELD && !MINE.stop && calls<C-1 -> printf("@ permit w%d\n", w); d_step { begin(); permit(); commit() } }
-:: atomic { AT(PAUSED) && DB && !HELD -> printf("@ permit refused w%d\n", w);
+:: atomic { AT(PAUSED) && DB && !HELD && (LOSE==0 || !GONE) -> printf("@ permit refused w%d\n", w);
      d_step { if :: OUTSIDE -> settle() :: else fi; forget(); commit() } }
 
 /* its writes, under the fence */
@@ -134,7 +135,7 @@ end: do
      d_step { begin(); abandon(BECAUSE_CANCELLED); forget(); commit() } }
 
 /* a write has changed nothing: read why, and do what the table says */
-:: atomic { LOST && CAN_COME_BACK && WELL && MINE.ep<MAXEP && (AT(CLAIMED) || job[w].log<L) -> printf("@ revive w%d\n", w);
+:: atomic { (LOST || (AT(PAUSED) && DB && !HELD)) && CAN_COME_BACK && WELL && MINE.ep<MAXEP && (AT(CLAIMED) || job[w].log<L) -> printf("@ revive w%d\n", w);
      d_step { begin(); revive(); commit() } }
 :: atomic { LOST && CAN_COME_BACK && AT(STREAMING) && job[w].log==L -> printf("@ salvage w%d\n", w);
      d_step { begin(); salvage(); forget(); commit() } }
@@ -146,13 +147,14 @@ end: do
        forget(); commit() } }
 #if LOSE>0
 #ifndef M_NOTBACK
-:: atomic { LOST && GONE && CAN_INSERT_AGAIN -> printf("@ insert again w%d\n", w); d_step { begin(); insert_again(); commit() } }
-:: atomic { LOST && GONE && !CAN_INSERT_AGAIN && rows<R -> printf("@ restore w%d\n", w); d_step { begin(); restore(); forget(); commit() } }
+:: atomic { VANISHED && CAN_INSERT_AGAIN -> printf("@ insert again w%d\n", w); d_step { begin(); insert_again(); commit() } }
+:: atomic { VANISHED && !CAN_INSERT_AGAIN && WELL && rows<R -> printf("@ restore w%d\n", w); d_step { begin(); restore(); forget(); commit() } }
+:: atomic { VANISHED && !CAN_INSERT_AGAIN && rows==R -> printf("@ there is no place for it w%d\n", w); d_step { forget() } }
 #else
-:: atomic { LOST && GONE -> d_step { forget() } }
+:: atomic { VANISHED -> d_step { forget() } }
 #endif
 #endif
-:: atomic { LOST && !OUTSIDE && (LOSE==0 || !GONE || (rows==R && !CAN_INSERT_AGAIN)) -> printf("@ leave: another has it w%d\n", w);
+:: atomic { LOST && !OUTSIDE && (LOSE==0 || !GONE) -> printf("@ leave: another has it w%d\n", w);
      d_step { close_lost(); forget() } }
 
 /* whoever finds a lease run out buries first, and only then judges */
@@ -175,7 +177,11 @@ end: do
 :: atomic { SWEEPABLE -> printf("@ sweep w%d\n", w); d_step { begin(); n = LIVING; sweep(n); commit() } }
 #endif
 :: atomic { STALE && AT(IDLE) && CAN_TAKE_OVER -> printf("@ take_over w%d\n", w);
-     d_step { begin(); voided = 1; n = LIVING; take_over(n); commit() } }
+     d_step { begin(); voided = 1; n = LIVING; take_over(n); commit() }
+#if UNKNOWN>0
+     if :: unknown>0 -> printf("@   committed, and the answer is lost\n"); unknown--; job[w].at = UNSURE :: skip fi
+#endif
+   }
 #ifndef M_NODEADLINE
 :: atomic { DB && WELL && RUNNING && reply[LIVING].late -> printf("@ expire w%d\n", w); d_step { begin(); n = LIVING; expire(n); commit() } }
 #endif
@@ -232,7 +238,13 @@ end: do
 :: atomic { drain>0 && (AT_WORK || AT(PAUSED) || AT(UNSURE_END)) && spool[w].at==IDLE -> printf("@ SIGTERM w%d\n", w); drain--;
      if
      :: DB && HELD && !AT(UNSURE_END) -> printf("@ abandon: shutdown\n");
-        d_step { abandon(BECAUSE_SHUTDOWN); forget(); commit(); lease[me[w]] = DEAD; reborn() }
+        d_step { begin(); abandon(BECAUSE_SHUTDOWN); forget(); commit(); lease[me[w]] = DEAD; reborn();
+#if LOSE>0
+          voided = 1   /* nobody is left to put it back */
+#else
+          skip
+#endif
+        }
      :: !DB -> printf("@ spool\n"); d_step { to_spool(); forget(); reborn() }
      :: else -> drain++
      fi }
@@ -245,7 +257,14 @@ end: do
 #endif
      } }
 :: atomic { AT(SPOOLED) && DB -> printf("@ write what was spooled w%d\n", w);
-     d_step { begin(); unless_gone();
+     d_step { begin();
+#if LOSE>0
+       if
+       :: GONE && CAN_INSERT_AGAIN -> insert_again(); to_spool()   /* and then as any other */
+       :: GONE && !CAN_INSERT_AGAIN && rows<R -> restore()
+       :: else
+       fi;
+#endif
        if
 #ifdef M_SPOOLBLIND
        :: job[w].log==L -> MINE.st = COMPLETE; MINE.why = 0; store_log(); MINE.settled = 1

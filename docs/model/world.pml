@@ -88,7 +88,6 @@ inline copy(to, from) {
 }
 inline to_spool() { copy(spool[w], job[w]); owed = job[w].r+1 }
 inline from_spool() { copy(job[w], spool[w]); job[w].at = SPOOLED }
-inline unless_gone() { assert(!GONE) }
 #endif
 
 #define SOMEBODY if :: w = 0 :: w = 1 :: W>2 -> w = W-1 fi
