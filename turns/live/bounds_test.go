@@ -195,3 +195,29 @@ func TestARowThatOnlySeemedGoneIsFollowedOn(t *testing.T) {
 		r.end()
 	})
 }
+
+func TestALogWithAHoleIsNotReadOverAndOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		r := run(t.Context(), s, 0)
+		var h heard
+		var wg sync.WaitGroup
+		wg.Go(func() { h = listen(r.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+		time.Sleep(100 * time.Millisecond)
+		s.change(func() {
+			s.hole = true
+			must(t, s.log.Append(starts("word")))
+		})
+		time.Sleep(10 * time.Second)
+		require.Less(t, s.count(), 100)
+		s.change(func() {
+			must(t, s.log.Append(turns.Piece{Kind: turns.KindText, Ends: true}))
+			s.reply = ended(s.reply, s.log.Len())
+		})
+		wg.Wait()
+		require.NoError(t, h.err)
+		require.Equal(t, "word", h.text)
+		require.NotNil(t, h.ended, "its content is read whole in the end")
+		r.end()
+	})
+}

@@ -285,3 +285,14 @@ func TestWhoWasShownMoreThanATakeoverBeginsWithBeginsAgain(t *testing.T) {
 	require.Nil(t, h.ended)
 	require.ErrorIs(t, h.err, turns.ErrInvalidCursor)
 }
+
+func TestPiecesThatWaitAreDroppedWhenTheReplyIsTakenOver(t *testing.T) {
+	s := inFlight(newShelf(), "one ")
+	following(t, s, func(r *running, h *heard) {
+		r.deliver(live.Hint{Reply: s.reply.ID, Epoch: 2, From: 9, Pieces: []turns.Piece{text(0, "dead ")}})
+		s.change(func() { s.reply.Epoch = 3 })
+		r.deliver(live.Hint{Reply: s.reply.ID, Epoch: 3, From: 5, Pieces: []turns.Piece{text(0, "not")}})
+		r.deliver(live.Hint{Reply: s.reply.ID, Epoch: 3, From: 5, Pieces: []turns.Piece{text(0, "new ")}})
+		r.change(func() { require.Equal(t, uint32(9), h.next) })
+	})
+}

@@ -34,6 +34,7 @@ type shelf struct {
 	gap   bool // ReadLogs skips the first bytes of what is new
 	gone  bool // the row has vanished
 	blind bool // ReadLogs finds nothing
+	hole  bool // ReadLogs finds the row and nothing of its log
 }
 
 func (s *shelf) ReadReply(context.Context, turns.ConversationKey, turns.ReplyID) (turns.Reply, error) {
@@ -68,7 +69,9 @@ func (s *shelf) ReadLogs(_ context.Context, positions []turns.LogPosition) ([]tu
 			from += 3
 		}
 		views[i] = turns.LogView{Reply: s.reply, From: from}
-		views[i].Pieces, _, _ = s.log.From(from, p.Max)
+		if !s.hole {
+			views[i].Pieces, _, _ = s.log.From(from, p.Max)
+		}
 		views[i].Reply.Length = s.log.Len()
 	}
 	return views, nil

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -124,14 +125,22 @@ func (m *mirror) take(v turns.LogView) (more bool) {
 	if err == nil {
 		err = m.log.extend(rest)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errClosed):
+		return false // it moved meanwhile
+	case err != nil:
 		m.spoil(m.known)
 		return false
 	}
-	if m.epoch = v.Reply.Epoch; end > uint64(m.known) {
-		m.known = uint32(end)
+	if m.epoch != v.Reply.Epoch {
+		m.epoch, m.parked, m.parkedBytes = v.Reply.Epoch, nil, 0
 	}
-	if m.known < v.Reply.Length {
+	if more = end < uint64(v.Reply.Length); more && end <= uint64(m.known) {
+		m.log.Move() // a part is missing, and asking again and again would not bring it
+		return false
+	}
+	m.known = max(m.known, uint32(end))
+	if more {
 		return true
 	}
 	m.settle(v.Reply)
