@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again late broken lag failover chaos chaos-selftest model
+.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again lag failover late broken chaos chaos-selftest model
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
