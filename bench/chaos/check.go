@@ -16,7 +16,8 @@ type evidence struct {
 	journal []scripted.Call
 	stories *stories
 	spans   []span
-	lives   [][]life // by worker
+	// storeSpans are times of trouble with the database.
+	storeSpans []span
 	// ownerOf is the worker, by number, that a worker id belonged to.
 	ownerOf map[string]int
 
@@ -192,6 +193,11 @@ func (e *evidence) stopsStop() {
 			}
 		}
 	}
+	for _, o := range e.rec.ops {
+		if took := o.answered.Sub(o.call); o.kind == askCancel && !o.answered.IsZero() && e.calm(o.call, o.answered) > 2*time.Second+slack {
+			e.rec.broke("P8", "the stop of turn %s by request %d took %s", o.turn.id, o.n, took)
+		}
+	}
 	for id, r := range e.stored.replies {
 		if r.Reason == "disconnected" || r.Reason == "cancelled" && !slices.ContainsFunc(e.opsOf[r.Turn], func(o *op) bool { return o.kind == askCancel }) {
 			e.rec.broke("P8", "reply %s of turn %s was given up as %s, and nobody had asked for that", id, r.Turn, r.Reason)
@@ -205,6 +211,7 @@ func (e *evidence) nothingIsStuck() {
 		if r.Status == "in_flight" {
 			e.rec.broke("P11", "reply %s of turn %s is still in flight", id, r.Turn)
 		}
+		e.isMade(r)
 		w, known := e.stored.workers[r.Owner]
 		if r.Reason != "lease_expired" || !known {
 			continue
@@ -213,4 +220,53 @@ func (e *evidence) nothingIsStuck() {
 			e.rec.broke("P11", "reply %s was swept at %s, the lease of its owner %s held until %s", id, r.EndTime, w.Name, w.LeaseUntil)
 		}
 	}
+}
+
+// unmade is how long a reply may stay in flight once its last call is over, while nothing is in trouble.
+const unmade = lease + sweep + 2*slack
+
+// isMade demands that somebody made a reply as long as it was in flight.
+func (e *evidence) isMade(r storedReply) {
+	if r.EndTime == nil {
+		return
+	}
+	last := r.CreateTime
+	for _, row := range e.rowsOf[r.ID] {
+		if row.EndTime.After(last) && row.EndTime.Before(r.EndTime.Add(-time.Second)) {
+			last = *row.EndTime
+		}
+		for _, c := range e.callsOf(row) {
+			if c.EndedAt != nil && c.EndedAt.After(last) && c.AcceptedAt.Before(*r.EndTime) {
+				last = *c.EndedAt
+			}
+		}
+	}
+	if idle := e.calm(last, *r.EndTime); idle > unmade {
+		e.rec.broke("P11", "reply %s of turn %s stayed in flight for %s after its last call had ended, %s of that with nothing in trouble", r.ID, r.Turn,
+			r.EndTime.Sub(last).Round(time.Millisecond), idle.Round(time.Millisecond))
+	}
+}
+
+// calm is how much of a time passed with no trouble of any process or of the database, a lease after each included, since
+// sweepers hold back that long.
+func (e *evidence) calm(from, to time.Time) time.Duration {
+	all := slices.Concat(e.spans, e.storeSpans)
+	slices.SortFunc(all, func(a, b span) int { return a.begin.Compare(b.begin) })
+	var sum time.Duration
+	for _, s := range all {
+		if s.begin.After(from) {
+			sum += max(0, minTime(s.begin, to).Sub(from))
+		}
+		if end := s.end.Add(lease); end.After(from) {
+			from = end
+		}
+	}
+	return sum + max(0, to.Sub(from))
+}
+
+func minTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }

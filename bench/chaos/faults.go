@@ -85,6 +85,8 @@ type storm struct {
 	calm     time.Time
 	failed   error
 	spans    []span
+	// storeSpans are the times in which the database, or a way to it, was in trouble.
+	storeSpans []span
 }
 
 // span is a time in which a worker's process, or its way to the provider, was in trouble.
@@ -201,6 +203,7 @@ func (s *storm) note(f fault) {
 
 // disturbing runs a fault during which sweeps can't be expected.
 func (s *storm) disturbing(do func()) {
+	begin := time.Now()
 	s.mu.Lock()
 	s.troubled++
 	s.mu.Unlock()
@@ -209,6 +212,7 @@ func (s *storm) disturbing(do func()) {
 	defer s.mu.Unlock()
 	s.troubled--
 	s.calm = time.Now()
+	s.storeSpans = append(s.storeSpans, span{everybody, begin, s.calm})
 }
 
 // calmSince is since when sweeps could do their work: a lease after the last trouble, which sweepers hold back.

@@ -17,13 +17,22 @@ const historyTime = 2 * time.Second
 
 // The slot of a turn is a counter of its claims. A delivery that is new or retried, and a regenerate, count it up by one
 // and are answered with that claim; every other answer names the claim that is the newest at some moment between question
-// and answer. A request without an answer did one or the other.
+// and answer. A request without an answer did one or the other. Once somebody was told that the newest claim is complete,
+// only a regenerate counts up.
 
 // claimed is what a request was answered with.
 type claimed struct {
-	answered bool
-	counts   bool // it made the claim
-	claim    int  // which one, from 1
+	answered    bool
+	counts      bool // it made the claim
+	regenerates bool // it is a regenerate
+	completes   bool // it is no request: somebody was told that the claim is complete
+	claim       int  // which one, from 1
+}
+
+// slotState is a slot at some moment.
+type slotState struct {
+	claim    int
+	complete bool
 }
 
 // slot is what is known of a turn beside its requests.
@@ -33,23 +42,35 @@ type slot struct {
 	answered, back map[int]bool
 }
 
+// step gives the states that an answer can leave a slot in, none if it can't have come.
+func (s slot) step(at slotState, out claimed) []slotState {
+	next := slotState{claim: at.claim + 1}
+	switch {
+	case out.completes && at.claim < out.claim:
+		return nil
+	case out.completes:
+		return []slotState{{at.claim, at.complete || at.claim == out.claim}}
+	case !out.answered && at.claim < s.claims && !s.answered[at.claim+1] && (!at.complete || out.regenerates):
+		return []slotState{at, next}
+	case !out.answered:
+		return []slotState{at}
+	case out.counts && out.claim == next.claim && (!at.complete || out.regenerates):
+		return []slotState{next}
+	case !out.counts && at.claim > 0 && (out.claim == at.claim || out.claim < at.claim && s.back[out.claim]):
+		return []slotState{at}
+	}
+	return nil
+}
+
 // model says what a slot may do.
 func (s slot) model() porcupine.Model {
 	m := porcupine.NondeterministicModel{
-		Init: func() []any { return []any{0} },
-		Step: func(state, _, output any) []any {
-			at, out := state.(int), output.(claimed)
-			switch {
-			case !out.answered && at < s.claims && !s.answered[at+1]:
-				return []any{at, at + 1}
-			case !out.answered:
-				return []any{at}
-			case out.counts && out.claim == at+1:
-				return []any{at + 1}
-			case !out.counts && at > 0 && (out.claim == at || out.claim < at && s.back[out.claim]):
-				return []any{at}
+		Init: func() []any { return []any{slotState{}} },
+		Step: func(state, _, output any) (all []any) {
+			for _, next := range s.step(state.(slotState), output.(claimed)) {
+				all = append(all, next)
 			}
-			return nil
+			return all
 		},
 		DescribeOperation: func(_, output any) string { return fmt.Sprintf("%+v", output) },
 	}
@@ -93,7 +114,7 @@ func (e *evidence) history(turn string, number map[string]int, answered map[int]
 		out := claimed{answered: !o.answered.IsZero(), claim: number[o.reply]}
 		switch {
 		case o.kind == askRegenerate:
-			out.counts = !o.replayed
+			out.counts, out.regenerates = !o.replayed, true
 		case o.result == turnsv1.DeliveryResult_DELIVERY_RESULT_NEW:
 			out.counts, out.claim = true, 1
 		case o.result == turnsv1.DeliveryResult_DELIVERY_RESULT_RETRIED:
@@ -105,9 +126,21 @@ func (e *evidence) history(turn string, number map[string]int, answered map[int]
 			answered[out.claim] = true
 		}
 		if !out.answered {
-			out, end = claimed{}, math.MaxInt64
+			out, end = claimed{regenerates: out.regenerates}, math.MaxInt64
 		}
 		all = append(all, porcupine.Operation{Call: o.call.UnixNano(), Output: out, Return: end, ClientId: o.n})
+	}
+	for id, claim := range number {
+		seen := e.rec.replies[id]
+		if seen == nil {
+			continue
+		}
+		for _, t := range seen.ends {
+			if t.event == endCompleted {
+				all = append(all, porcupine.Operation{Call: e.rec.ops[t.op].call.UnixNano(), Return: t.at.UnixNano(), Output: claimed{completes: true, claim: claim}})
+				break // the first time is what matters
+			}
+		}
 	}
 	return all
 }

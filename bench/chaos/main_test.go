@@ -141,10 +141,13 @@ func TestClaimsThatCouldNotHaveHappenedInOrderAreNoticed(t *testing.T) {
 		retried  = turnsv1.DeliveryResult_DELIVERY_RESULT_RETRIED
 		attached = turnsv1.DeliveryResult_DELIVERY_RESULT_ATTACHED
 	)
+	again := claims(2, &op{result: fresh, reply: "r1"}, &op{result: retried, reply: "r2"})
+	again.rec.replies["r1"] = &seenReply{turn: again.rec.turns[0], ends: []told{{at: again.rec.ops[0].answered, event: endCompleted}}}
 	for name, c := range map[string]struct {
 		e   *evidence
 		bad bool
 	}{
+		"retried after it was complete":   {again, true},
 		"new, attached, retried":          {claims(2, &op{result: fresh, reply: "r1"}, &op{result: attached, reply: "r1"}, &op{result: retried, reply: "r2"}), false},
 		"a claim whose answer was lost":   {claims(2, &op{result: fresh, reply: "r1"}, &op{}, &op{result: attached, reply: "r2"}), false},
 		"new twice":                       {claims(2, &op{result: fresh, reply: "r1"}, &op{result: fresh, reply: "r2"}), true},

@@ -205,12 +205,7 @@ func gather(ctx context.Context, c *cluster, rec *recorder, told *stories, s *st
 		return nil, err
 	}
 	e := newEvidence(rec, st, journal, told)
-	e.spans = s.spans
-	for n, w := range c.workers {
-		for _, l := range w.history() {
-			e.ownerOf[l.id] = n
-		}
-	}
+	e.spans, e.storeSpans = s.spans, s.storeSpans
 	for id, w := range st.workers {
 		e.ownerOf[id] = slices.IndexFunc(c.workers, func(o *worker) bool { return o.name == w.Name })
 	}

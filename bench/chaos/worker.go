@@ -31,14 +31,7 @@ type worker struct {
 
 	mu      sync.Mutex
 	process *rig.Process
-	lives   []life
-}
-
-// life is one process of a worker.
-type life struct {
-	id         string // the worker id it had
-	begin, end time.Time
-	killed     bool // it had no chance to finish anything
+	starts  int
 }
 
 func newWorker(c *cluster, n int) (*worker, error) {
@@ -74,7 +67,8 @@ models:
 // start starts a process and sends the clients' link to it.
 func (w *worker) start(ctx context.Context) error {
 	w.mu.Lock()
-	n := len(w.lives) + 1
+	w.starts++
+	n := w.starts
 	w.mu.Unlock()
 	ready := filepath.Join(w.dir, fmt.Sprintf("%s-%d.json", w.name, n))
 	p, err := rig.Start(w.dir, fmt.Sprintf("%s-%d", w.name, n), w.bin, "serve", "--listen", "127.0.0.1:0", "--ready-file", ready,
@@ -87,15 +81,11 @@ func (w *worker) start(ctx context.Context) error {
 	}
 	w.mu.Lock()
 	w.process = p
-	w.lives = append(w.lives, life{begin: time.Now()})
 	w.mu.Unlock()
 	r, err := rig.AwaitReady(ctx, p, ready)
 	if err != nil {
 		return err
 	}
-	w.mu.Lock()
-	w.lives[len(w.lives)-1].id = r.Worker
-	w.mu.Unlock()
 	w.front.SetTarget(r.Listen)
 	return nil
 }
@@ -130,26 +120,14 @@ func (w *worker) end(sig syscall.Signal) error {
 	w.mu.Lock()
 	p := w.process
 	w.mu.Unlock()
-	err := p.End(sig, drain+25*time.Second)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	last := &w.lives[len(w.lives)-1]
-	last.end, last.killed = time.Now(), sig == syscall.SIGKILL || err != nil
-	return err
+	return p.End(sig, drain+25*time.Second)
 }
 
-// pause stops the process, or lets it go on.
+// signal sends a signal to the process, such as one that stops it or lets it go on.
 func (w *worker) signal(sig syscall.Signal) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.process.Signal(sig)
-}
-
-// history is a copy of the lives.
-func (w *worker) history() []life {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return append([]life(nil), w.lives...)
 }
 
 func (w *worker) close() {

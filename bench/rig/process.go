@@ -85,7 +85,6 @@ func (p *Process) Tail(n int) string {
 type Ready struct {
 	Listen string `json:"listen"`
 	Ops    string `json:"ops"`
-	Worker string `json:"worker_id"`
 }
 
 // AwaitReady reads a ready file once it is there.
