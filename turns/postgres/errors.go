@@ -48,10 +48,15 @@ func mapError(op string, err error, write bool) error {
 	if write && !unsent {
 		return fmt.Errorf("%s: %w", op, turns.Unavailable(fmt.Errorf("%w: %w", turns.ErrUnknownOutcome, err)))
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if isCallers(err) {
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	return fmt.Errorf("%s: %w", op, turns.Unavailable(err))
+}
+
+// isCallers reports an error of the caller's context. A connection that was not made in time has one within it that is not.
+func isCallers(err error) bool {
+	return !errors.As(err, new(*pgconn.ConnectError)) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
 
 // mapState is mapError for an answer of the server to a statement.

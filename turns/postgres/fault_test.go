@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
@@ -209,6 +210,17 @@ func TestEveryCallEndsInTimeThoughNothingAnswers(t *testing.T) {
 	}
 	_, err := d.store.ReadReply(t.Context(), c.Key, c.Reply.ID)
 	retryable(t, err, false)
+	w.silence(false)
+	w.cut()
+}
+
+func TestAConnectionThatIsNotMadeInTimeIsUnavailable(t *testing.T) {
+	d := open(t)
+	w, dsn := wireTo(t, d.dsn)
+	d.reopen(t, dsn+"&connect_timeout=1")
+	d.store.lease.limits.wait = patience
+	w.silence(true)
+	retryable(t, d.store.RenewLease(t.Context(), turns.WorkerID{UUID: uuid.New()}, time.Hour), false)
 	w.silence(false)
 	w.cut()
 }
