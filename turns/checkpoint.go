@@ -153,9 +153,15 @@ func (r *run) refused(ctx context.Context) {
 	case row.Status == StatusInFlight && row.Epoch == r.fence.Epoch && row.Owner == r.fence.Owner:
 		r.storedIs(row.Length)
 		return
+	case row.Status == StatusInFlight && r.adopts(row):
+		return
 	case row.revivable(r.fence) && r.fence.Epoch < MaxEpoch:
-		if owner := r.lease.worker(); !r.lease.holds(owner) || r.revive(ctx, owner) {
-			return // back; or the next tick sees, once the lease is renewed
+		owner := r.lease.worker()
+		if !r.lease.holds(owner) {
+			return // the next tick sees, once the lease is renewed
+		}
+		if back, err := r.revive(ctx, owner); back || err != nil {
+			return
 		}
 	}
 	r.over = true

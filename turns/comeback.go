@@ -2,6 +2,7 @@ package turns
 
 import (
 	"context"
+	"errors"
 	"slices"
 )
 
@@ -33,19 +34,46 @@ func (r Reply) revivable(last Fence) bool {
 }
 
 // revive brings a reply back that was ended from outside while it was still streaming, so that no redelivery pays for it
-// again. The caller holds mu.
-func (r *run) revive(ctx context.Context, owner WorkerID) bool {
+// again. False says that it is lost; after an error its outcome is not assumed, and the next tick looks again. The caller
+// holds mu.
+func (r *run) revive(ctx context.Context, owner WorkerID) (back bool, err error) {
 	pieces, length, err := r.whole(ctx)
-	if err != nil {
-		return false
+	if errors.Is(err, errHole) {
+		return false, nil
 	}
+	if err != nil {
+		return false, err
+	}
+	r.reviver = owner
 	won, err := r.store.Revive(ctx, Revival{Fence: r.fence, Owner: owner, Pieces: pieces, Length: length,
 		Deadline: r.deadlineLeft() + replyGrace, Call: r.call.ID})
-	if err != nil || !won {
+	if err != nil {
+		return false, err
+	}
+	if won {
+		r.revived(length)
+		return true, nil
+	}
+	row, err := r.store.ReadReply(ctx, r.key, r.reply.ID) // an earlier one, whose answer was lost, may have landed meanwhile
+	if errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return err == nil && r.adopts(row), err
+}
+
+// adopts goes on under the fence of a revival without an answer if the row says that it landed. The caller holds mu.
+func (r *run) adopts(row Reply) bool {
+	if r.reviver.IsZero() || row.Owner != r.reviver || row.Epoch != r.fence.Epoch+1 {
 		return false
 	}
-	r.fence.Epoch, r.fence.Owner = r.fence.Epoch+1, owner
-	r.reply.Epoch, r.reply.Owner, r.stored = r.fence.Epoch, owner, length
-	r.logger.Info("reply revived", "reply_id", r.reply.ID.String(), "turn_id", r.reply.Turn.String())
+	r.revived(row.Length)
 	return true
+}
+
+// revived runs the reply under its next epoch from now on. The caller holds mu.
+func (r *run) revived(stored uint32) {
+	r.fence.Epoch, r.fence.Owner, r.reviver = r.fence.Epoch+1, r.reviver, WorkerID{}
+	r.reply.Epoch, r.reply.Owner, r.stored = r.fence.Epoch, r.fence.Owner, stored
+	r.log.Renewed(r.fence.Epoch)
+	r.logger.Info("reply revived", "reply_id", r.reply.ID.String(), "turn_id", r.reply.Turn.String())
 }

@@ -58,6 +58,8 @@ type LiveLog interface {
 	// Stored says that the log is stored up to an offset. What lies before it may be let go of: a long log keeps its tail in
 	// memory, and followers further back read from the store.
 	Stored(to uint32)
+	// Renewed says under which epoch the reply goes on, after it was revived or put back.
+	Renewed(epoch int64)
 	// Len is the log's length.
 	Len() uint32
 	// Watched counts those who follow here and says since when that is so.

@@ -173,7 +173,8 @@ func (f *finishing) keep(ctx context.Context) {
 
 // spooled is the ending as it is kept, with the part of the log that is in memory.
 func (f *finishing) spooled() Spooled {
-	s := Spooled{Claim: f.claim, Reply: f.reply, Call: f.call, Unclosed: f.unclosed, Ending: f.ending, KeptAt: time.Now().UTC()}
+	s := Spooled{Claim: f.claim, Reply: f.reply, Call: f.call, Unclosed: f.unclosed, Reviver: f.reviver, Ending: f.ending,
+		KeptAt: time.Now().UTC()}
 	s.Claim.NewTurn, s.Reply.Content = nil, nil
 	for _, p := range f.past {
 		s.Past = append(s.Past, SpooledCall{p.call, p.outcome})
@@ -237,6 +238,9 @@ func (r *run) end(ctx context.Context, e *Ending) (ended Reply, ok bool, err err
 	}
 	if readErr != nil {
 		return Reply{}, false, readErr
+	}
+	if r.adopts(row) {
+		e.Fence = r.fence
 	}
 	mine := row.Epoch == r.fence.Epoch && row.Owner == r.fence.Owner
 	switch {

@@ -93,6 +93,7 @@ func (r *run) goOn(epoch int64, owner WorkerID, stored uint32) {
 	r.fence.Epoch, r.fence.Owner = epoch, owner
 	r.reply.Epoch, r.reply.Owner = epoch, owner
 	r.stored, r.noted = stored, ""
+	r.log.Renewed(epoch)
 	r.logger.Warn("reply was lost by the database and is put back", "reply_id", r.reply.ID.String(),
 		"turn_id", r.reply.Turn.String(), "epoch", epoch)
 }

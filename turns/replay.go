@@ -124,7 +124,8 @@ func (s *Service) runOf(k Spooled) *run {
 		Service: s, key: e.Fence.Key, fence: e.Fence, claim: k.Claim, reply: k.Reply, call: k.Call, unclosed: k.Unclosed,
 		request: Request{Route: k.Claim.Reply.Route, BuilderVersion: k.Claim.Reply.BuilderVersion},
 		stored:  e.StoredLength, usage: e.Usage, over: true, cancel: func(error) {},
-		log: &keptLog{first: k.First, pieces: e.Content, length: e.Length},
+		reviver: k.Reviver,
+		log:     &keptLog{first: k.First, pieces: e.Content, length: e.Length},
 	}
 	for _, p := range k.Past {
 		r.past = append(r.past, pastCall{p.Call, p.Outcome})
@@ -150,6 +151,7 @@ func (l *keptLog) First() uint32      { return l.first }
 func (l *keptLog) Len() uint32        { return l.length }
 func (l *keptLog) HasContent() bool   { return l.length > 0 }
 func (l *keptLog) Stored(uint32)      {}
+func (l *keptLog) Renewed(int64)      {}
 func (l *keptLog) End(Reply)          {}
 func (l *keptLog) Stall(error)        {}
 func (l *keptLog) Move()              {}

@@ -39,11 +39,13 @@ type run struct {
 	unclosed []CallOutcome
 
 	// mu is held while a statement about the reply is under way, so that a checkpoint and the ending never race.
-	mu     sync.Mutex
-	fence  Fence  // changes when the reply is revived
-	stored uint32 // length of the stored log
-	noted  string // the response id that is stored
-	over   bool   // no checkpoint may follow
+	mu    sync.Mutex
+	fence Fence // changes when the reply is revived
+	// reviver is the owner of a revival whose outcome is unknown; zero if there is none.
+	reviver WorkerID
+	stored  uint32 // length of the stored log
+	noted   string // the response id that is stored
+	over    bool   // no checkpoint may follow
 	// followed is until when the reply is known to be followed on another worker.
 	followed time.Time
 

@@ -30,6 +30,8 @@ type Spooled struct {
 	Past []SpooledCall
 	// Unclosed are those outcomes of Past that the store has not taken.
 	Unclosed []CallOutcome
+	// Reviver is the owner of a revival of the reply whose outcome is unknown; zero if there was none.
+	Reviver WorkerID
 	// First is where Ending.Content begins: what lies before it was stored and is read back.
 	First  uint32
 	Ending Ending

@@ -296,7 +296,29 @@ func TestAWorkerThatComesBackInTheMiddleRevivesItsReply(t *testing.T) {
 		require.Equal(t, seen.reply, again.reply)
 		require.Len(t, again.text, 64*16)
 		w.paid(1, 1)
-		w.stands(map[string]int{qLive: 1, qReplies: 1, qLedger: 1, qOpen: 0, qWasted: 0, `SELECT min(epoch) FROM turns WHERE role = 'assistant'`: 2})
+		w.stands(map[string]int{qLive: 1, qReplies: 1, qLedger: 1, qOpen: 0, qWasted: 0, qEpochTwo: 1})
+	})
+}
+
+func TestARevivalWithoutAnAnswerIsReadAgainAndNeverAssumed(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.short()
+		faults := storetest.NewFaults(w.store())
+		paused := w.serveOn(faults)
+		w.serve() // which sweeps
+		w.script(gate("", "mid", 64, 20))
+		in := ask(newID(), newID(), "hi")
+		s := paused.turn(in, nil)
+		s.at(1 + 19*16)
+		faults.Down(turns.Unavailable(errors.New("cut off")))
+		w.eventually(func() bool { return w.number(qInFlight) == 0 })
+		faults.LoseAnswer("Revive")
+		faults.Down(nil)
+		w.eventually(func() bool { return w.number(qInFlight) == 1 })
+		require.NoError(t, w.provider.OpenGate("mid"))
+		require.Len(t, s.completes().text, 64*16)
+		w.paid(1, 1)
+		w.stands(map[string]int{qLive: 1, qReplies: 1, qLedger: 1, qOpen: 0, qWasted: 0, qEpochTwo: 1})
 	})
 }
 

@@ -125,6 +125,13 @@ func (l *Log) unsent(max int) (hints []Hint) {
 // hint names the log and how far it is stored. The caller holds mu.
 func (l *Log) hint() Hint { return Hint{Reply: l.id, Epoch: l.reply.Epoch, Length: l.stored} }
 
+// Renewed implements turns.LiveLog. Mirrors take pieces only under the epoch that they read.
+func (l *Log) Renewed(epoch int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reply.Epoch = epoch
+}
+
 // Tail implements turns.LiveLog.
 func (l *Log) Tail(from uint32) ([]turns.Piece, uint32) {
 	l.mu.Lock()
