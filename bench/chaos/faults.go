@@ -241,7 +241,10 @@ func (s *storm) process(ctx context.Context, f fault, w *worker) error {
 		sleep(ctx, f.hold)
 		return w.signal(syscall.SIGCONT)
 	}
-	if err := w.end(syscall.SIGTERM); err != nil {
+	switch err := w.end(syscall.SIGTERM); {
+	case errors.Is(err, rig.ErrStubborn):
+		s.rec.broke("P11", "%v", err)
+	case err != nil:
 		s.rec.count("drains_not_clean")
 	}
 	return w.startAgain(ctx)

@@ -45,6 +45,9 @@ func Start(dir, name, program string, args ...string) (*Process, error) {
 	return p, nil
 }
 
+// ErrStubborn says that a process did not end when it was told to.
+var ErrStubborn = errors.New("it did not end by itself")
+
 // Signal sends a signal and does not wait. A process that has ended is no error.
 func (p *Process) Signal(sig syscall.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -63,7 +66,7 @@ func (p *Process) End(sig syscall.Signal, patience time.Duration) error {
 	case <-timer.C:
 		_ = p.Signal(syscall.SIGKILL)
 		<-p.done
-		return fmt.Errorf("%s was still there %s after %s", p.Name, patience, sig)
+		return fmt.Errorf("%s was still there %s after %s: %w", p.Name, patience, sig, ErrStubborn)
 	}
 	return p.err
 }
