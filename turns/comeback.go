@@ -46,7 +46,7 @@ func (r *run) revive(ctx context.Context, owner WorkerID) (back bool, err error)
 	}
 	r.reviver = owner
 	won, err := r.store.Revive(ctx, Revival{Fence: r.fence, Owner: owner, Pieces: pieces, Length: length,
-		Deadline: r.deadlineLeft() + replyGrace, Call: r.call.ID})
+		Deadline: r.deadlineLeft() + replyGrace, Call: r.openCall()})
 	if err != nil {
 		return false, err
 	}
@@ -59,6 +59,14 @@ func (r *run) revive(ctx context.Context, owner WorkerID) (back bool, err error)
 		err = nil
 	}
 	return err == nil && r.adopts(row), err
+}
+
+// openCall is the call that is under way; zero between two of them, whose rows stay closed. The caller holds mu.
+func (r *run) openCall() CallID {
+	if n := len(r.past); n > 0 && r.past[n-1].call.ID == r.call.ID {
+		return CallID{}
+	}
+	return r.call.ID
 }
 
 // adopts goes on under the fence of a revival without an answer if the row says that it landed. The caller holds mu.

@@ -212,3 +212,12 @@ func TestAReplyThatWasSettledWithLessKeepsItsWholeTextInTheSpool(t *testing.T) {
 	require.Len(t, spool.kept, 1)
 	require.Len(t, store.asked, 2, "it is tried once")
 }
+
+func TestARevivalBetweenTwoCallsOpensNoRowOfTheLedger(t *testing.T) {
+	r := &run{call: NewCall{ID: CallID{newID()}}}
+	require.Equal(t, r.call.ID, r.openCall())
+	r.past = append(r.past, pastCall{call: r.call})
+	require.Equal(t, CallID{}, r.openCall(), "the call is over, and its row stays closed")
+	r.call = NewCall{ID: CallID{newID()}}
+	require.Equal(t, r.call.ID, r.openCall())
+}

@@ -270,7 +270,7 @@ type Revival struct {
 	Length uint32
 	// Deadline is the most time from now on.
 	Deadline time.Duration
-	// Call is the call that is still under way: its row is open again.
+	// Call is the call that is still under way, whose row is open again; zero if there is none.
 	Call CallID
 }
 
