@@ -63,6 +63,7 @@ type failoverScene struct {
 	generator, probe *provider
 	servers          []*service
 	clients          []*failoverClient
+	refused          refusal
 	lost             int
 	done             int           // replies that clients had seen complete when the primary was killed
 	promoted         time.Duration // from the crash until the standby takes writes
@@ -78,9 +79,8 @@ func (s *failoverScene) play(enforce bool) error {
 	turns, turnsCtx := errgroup.WithContext(ctx)
 	probing, stopProbe := context.WithCancel(ctx)
 	defer stopProbe()
-	var refused refusal
 	probed := make(chan error, 1)
-	go func() { probed <- refused.watch(probing, s.servers[0]) }()
+	go func() { probed <- s.refused.watch(probing, s.servers[0]) }()
 
 	err := s.scenes(turnsCtx, turns)
 	if err == nil {
@@ -90,14 +90,14 @@ func (s *failoverScene) play(enforce bool) error {
 		cancel() // whoever still follows is let go
 		return errors.Join(err, turns.Wait(), <-probed)
 	}
-	if err := refused.awaitEnd(ctx); err != nil {
+	if err := s.refused.awaitEnd(ctx); err != nil {
 		return err
 	}
 	stopProbe()
 	if err := <-probed; err != nil {
 		return err
 	}
-	return s.judge(&refused)
+	return s.judge()
 }
 
 // scenes sends the turns, kills the primary in their middle and promotes the standby.
@@ -120,6 +120,7 @@ func (s *failoverScene) scenes(ctx context.Context, turns *errgroup.Group) error
 		}
 	}
 	begun := time.Now()
+	s.refused.armed.Store(true)
 	defer func() { s.promoted = time.Since(begun) }()
 	if err := s.primary.Crash(); err != nil {
 		return err
@@ -177,12 +178,17 @@ func (s *failoverScene) missing(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	ids := s.turnIDs()
+	n, err := s.ask(ctx, s.standby, `SELECT count(*) FROM turns WHERE id = ANY ($1::text[]::uuid[])`, ids)
+	return len(ids) - n, err
+}
+
+func (s *failoverScene) turnIDs() []string {
 	ids := make([]string, len(s.clients))
 	for i, c := range s.clients {
 		ids[i] = c.in.GetTurnId()
 	}
-	n, err := s.ask(ctx, s.standby, `SELECT count(*) FROM turns WHERE id = ANY ($1::text[]::uuid[])`, ids)
-	return len(ids) - n, err
+	return ids
 }
 
 func (s *failoverScene) ask(ctx context.Context, server *pgtest.Server, sql string, args ...any) (n int, err error) {
@@ -260,7 +266,7 @@ func (s *failoverScene) stop() {
 }
 
 // judge compares what clients got, what is stored and what the provider counted.
-func (s *failoverScene) judge(refused *refusal) error {
+func (s *failoverScene) judge() error {
 	c, err := s.generator.counts()
 	if err != nil {
 		return err
@@ -276,7 +282,7 @@ func (s *failoverScene) judge(refused *refusal) error {
 	figure(s.name+"_completed", completed)
 	figure(s.name+"_paid_twice", twice)
 	figure(s.name+"_promoted_ms", s.promoted.Milliseconds())
-	figure(s.name+"_refused_ms", refused.time().Milliseconds())
+	figure(s.name+"_refused_ms", s.refused.time().Milliseconds())
 	figure(s.name+"_rows_lost", s.lost)
 	figure(s.name+"_sent_again", again)
 	switch {
@@ -295,7 +301,7 @@ func (s *failoverScene) judge(refused *refusal) error {
 // stored looks at the rows, once nothing runs any more: one complete reply a turn and nothing double. What an asynchronous
 // failover may lose besides is the ending of a reply that clients had seen complete just before.
 func (s *failoverScene) stored() error {
-	const unanswered = `SELECT count(*) FROM turns u WHERE u.role = 'user' AND NOT EXISTS (SELECT 1 FROM turns r
+	const unanswered = `SELECT count(*) FROM turns u WHERE u.id = ANY ($1::text[]::uuid[]) AND NOT EXISTS (SELECT 1 FROM turns r
 		WHERE r.conversation_key = u.conversation_key AND r.responds_to = u.id AND r.status = 'complete')`
 	err := s.until(func() (bool, error) {
 		n, err := s.engine().number(s.ctx, inFlight)
@@ -308,7 +314,7 @@ func (s *failoverScene) stored() error {
 	if err != nil {
 		return err
 	}
-	endings, err := s.engine().number(s.ctx, unanswered)
+	endings, err := s.ask(s.ctx, s.standby, unanswered, s.turnIDs())
 	if err != nil {
 		return err
 	}
@@ -399,6 +405,7 @@ func (c *failoverClient) take(e *turnsv1.Event) error {
 
 // refusal measures for how long new turns were refused.
 type refusal struct {
+	armed        atomic.Bool  // the primary is being killed: what was refused before is no matter
 	began, ended atomic.Int64 // microseconds since 1970
 }
 
@@ -412,13 +419,13 @@ func (r *refusal) watch(ctx context.Context, s *service) error {
 			return nil
 		case <-tick.C:
 		}
-		begun := time.Now()
+		armed, begun := r.armed.Load(), time.Now()
 		_, err := s.turns.SubmitTurn(ctx, &turnsv1.SubmitTurnRequest{Input: textInput(uuid.NewString(), uuid.NewString(), "probe", "probe")})
 		switch {
 		case ctx.Err() != nil:
-		case err != nil:
+		case err != nil && armed:
 			r.began.CompareAndSwap(0, begun.UnixMicro())
-		case r.began.Load() != 0:
+		case err == nil && r.began.Load() != 0:
 			r.ended.CompareAndSwap(0, time.Now().UnixMicro())
 		}
 	}
