@@ -156,8 +156,9 @@ func (r *run) refused(ctx context.Context) {
 	case row.Status == StatusInFlight && r.adopts(row):
 		return
 	case row.revivable(r.fence) && r.fence.Epoch < MaxEpoch:
+		// Only a dead worker's reply is swept as expired: under the same id nothing comes back.
 		owner := r.lease.worker()
-		if !r.lease.holds(owner) {
+		if !r.lease.holds(owner) || row.Reason == ReasonLeaseExpired && row.Owner == owner {
 			return // the next tick sees, once the lease is renewed
 		}
 		if back, err := r.revive(ctx, owner); back || err != nil {

@@ -57,10 +57,11 @@ type takeover struct {
 //   - safe: the endpoint enforces the key that the open call carries, so the same request under the same key is no second
 //     generation. Its answer comes from the beginning and must repeat what is stored.
 //
-// Everything else is swept. taken is false if the reply is to be swept.
+// Everything else is swept; so is what this worker itself still runs, under an id that was declared dead: its run revives
+// it, and no call is made again. taken is false if the reply is to be swept.
 func (s *Service) takeOver(ctx context.Context, stale StaleReply, r Reply) (taken bool, err error) {
 	owner := s.lease.worker()
-	if !s.mayTakeOver(stale, r) || !s.lease.holds(owner) || !s.admission.try() {
+	if s.runOfReply(r.ID) != nil || !s.mayTakeOver(stale, r) || !s.lease.holds(owner) || !s.admission.try() {
 		return false, nil
 	}
 	run, err := s.takenRun(ctx, stale, r, owner)

@@ -147,3 +147,46 @@ func TestACallWhoseKeyIsForgottenByNowIsNotSentAgain(t *testing.T) {
 		w.paid(1, 1)
 	})
 }
+
+// buries lets the only worker find itself declared dead while it makes a reply, and waits until it has a new id.
+func (w *world) buries() {
+	w.lose(`UPDATE workers SET dead = ` + map[string]string{"sqlite": "1", "postgres": "true"}[w.engine])
+	w.eventually(func() bool { return w.number(`SELECT count(*) FROM workers WHERE NOT dead`) == 1 })
+}
+
+func TestAWorkerNeverTakesOverWhatItStillMakesItself(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.short()
+		w.settings.Sweep = time.Hour // the one who asks looks
+		w.enforcing(gate("", "mid", 64, 20))
+		s := w.serve()
+		in := ask(newID(), newID(), "hi")
+		running := s.turn(in, nil)
+		running.at(1 + 19*16)
+		w.buries()
+		s.read(in.GetConversationId(), in.GetTurnId())
+		w.eventually(func() bool { return w.number(qEpochTwo) == 1 })
+		require.NoError(t, w.provider.OpenGate("mid"))
+		require.Len(t, running.completes().text, 64*16)
+		w.paid(1, 1)
+		w.stands(map[string]int{qReplies: 1, qLive: 1, qLedger: 1, qOpen: 0, qWasted: 0})
+		require.Zero(t, s.service.InFlight())
+	})
+}
+
+func TestAWorkerThatDoesNotYetKnowThatItIsDeadRevivesItsReplyOnceItDoes(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.short()
+		w.settings.Lease, w.settings.Sweep = 3*time.Second, 20*time.Millisecond // it is swept long before it renews
+		w.script(gate("", "mid", 64, 20))
+		s := w.serve()
+		running := s.turn(ask(newID(), newID(), "hi"), nil)
+		running.at(1 + 19*16)
+		w.buries()
+		w.eventually(func() bool { return w.number(qEpochTwo) == 1 })
+		require.NoError(t, w.provider.OpenGate("mid"))
+		require.Len(t, running.completes().text, 64*16)
+		w.paid(1, 1)
+		w.stands(map[string]int{qReplies: 1, qLive: 1, qLedger: 1, qOpen: 0, qWasted: 0})
+	})
+}
