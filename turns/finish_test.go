@@ -17,6 +17,7 @@ type endStore struct {
 	end    func(Ending) (bool, error)
 	asked  []Ending
 	closed []CallOutcome
+	owned  []Fence
 }
 
 func (s *endStore) End(_ context.Context, e []Ending) ([]EndResult, error) {
@@ -30,6 +31,10 @@ func (s *endStore) ReadReply(context.Context, ConversationKey, ReplyID) (Reply, 
 		return Reply{}, NotFound("reply", "")
 	}
 	return *s.row, nil
+}
+
+func (s *endStore) OwnedReplies(context.Context, WorkerID, time.Duration, int) ([]Fence, error) {
+	return s.owned, nil
 }
 
 func (s *endStore) CloseCalls(_ context.Context, o []CallOutcome) error {
@@ -220,4 +225,19 @@ func TestARevivalBetweenTwoCallsOpensNoRowOfTheLedger(t *testing.T) {
 	require.Equal(t, CallID{}, r.openCall(), "the call is over, and its row stays closed")
 	r.call = NewCall{ID: CallID{newID()}}
 	require.Equal(t, r.call.ID, r.openCall())
+}
+
+func TestAReplyWhoseEndingLiesInTheSpoolIsNotEndedAsCutOff(t *testing.T) {
+	spool := &shelf{kept: map[Fence]Spooled{}}
+	store := &endStore{end: func(Ending) (bool, error) { return true, nil }}
+	r, _ := finisher(t, store, spool)
+	store.row, store.owned = &Reply{Status: StatusInFlight, Epoch: 1, Owner: r.fence.Owner}, []Fence{r.fence}
+	require.NoError(t, spool.Keep(t.Context(), r.finishing(r.completing()).spooled()))
+	require.NoError(t, r.audit(t.Context()))
+	require.Empty(t, store.asked)
+	r.replay(t.Context())
+	require.Equal(t, VerbComplete, store.asked[0].Verb)
+
+	require.NoError(t, r.audit(t.Context()))
+	require.Equal(t, ReasonShutdown, store.asked[1].Reason, "a claim that nobody makes and nothing is left of")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -39,8 +40,16 @@ func (s *Service) audit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	fences = slices.DeleteFunc(fences, func(f Fence) bool { return s.takeovers.has(f.Reply) || s.runOfReply(f.Reply) != nil })
+	if len(fences) == 0 {
+		return nil
+	}
+	spooled, err := s.inSpool(ctx)
+	if err != nil {
+		return err
+	}
 	for _, f := range fences {
-		if s.takeovers.has(f.Reply) || s.runOfReply(f.Reply) != nil {
+		if spooled[f.Reply] {
 			continue
 		}
 		reply, err := s.store.ReadReply(ctx, f.Key, f.Reply)
@@ -54,6 +63,17 @@ func (s *Service) audit(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// inSpool are the replies whose ending waits in the spool, the whole of it maybe: to end them as cut off would settle them
+// with less. One that is never stored ends by its deadline, which leaves room for what its owner has.
+func (s *Service) inSpool(ctx context.Context) (map[ReplyID]bool, error) {
+	ids := map[ReplyID]bool{}
+	_, err := s.spool.Kept(ctx, 1, func(id ReplyID) bool {
+		ids[id] = true
+		return true
+	})
+	return ids, err
 }
 
 // resolve sweeps one conversation for a request that met a claim with an expired lease.
