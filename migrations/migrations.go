@@ -2,8 +2,8 @@
 // and columns on both; a released file never changes, so a later wish is a new file.
 //
 // Any number of processes may call Up at once: on Postgres an advisory lock of the session lets one of them work, which
-// needs a direct connection and no transaction pooler. Check and MissingIndexes only read, so that a process can refuse
-// to serve on a schema that would not keep its promises.
+// needs a direct connection and no transaction pooler. Check only reads, so that a process can refuse to serve on
+// another schema than its own.
 package migrations
 
 import (
@@ -31,9 +31,6 @@ var (
 	ErrSchemaNew = errors.New("the database's schema is newer than this build")
 )
 
-// requiredIndexes are the unique indexes that decide claims. Without one of them two workers can both win.
-var requiredIndexes = []string{"one_live_reply_per_user_turn", "one_running_reply_per_conversation"}
-
 // lockSeconds is how long one Up waits for another, asking each second.
 const lockSeconds = 300
 
@@ -48,24 +45,20 @@ type Set struct {
 type engine struct {
 	dialect goose.Dialect
 	folder  string
-	// hasTable asks whether goose's table exists, hasIndex whether a valid unique index of a name stands on turns.
+	// hasTable asks whether goose's table exists.
 	hasTable string
-	hasIndex string
 }
 
 var postgresEngine = engine{
 	dialect:  goose.DialectPostgres,
 	folder:   "postgres",
 	hasTable: `SELECT to_regclass('goose_db_version') IS NOT NULL`,
-	hasIndex: `SELECT EXISTS (SELECT 1 FROM pg_index
-		WHERE indexrelid = to_regclass($1) AND indrelid = to_regclass('turns') AND indisunique AND indisvalid)`,
 }
 
 var sqliteEngine = engine{
 	dialect:  goose.DialectSQLite3,
 	folder:   "sqlite",
 	hasTable: `SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'goose_db_version')`,
-	hasIndex: `SELECT EXISTS (SELECT 1 FROM pragma_index_list('turns') WHERE name = $1 AND "unique" = 1)`,
 }
 
 // Postgres is the migrations of a Postgres database, whose db stays the caller's to close. It must reach the server
@@ -170,20 +163,4 @@ func (s *Set) Check(ctx context.Context) error {
 			ErrSchemaNew, version, latest)
 	}
 	return nil
-}
-
-// MissingIndexes names the unique indexes that decide claims and that the database lacks, or has only as the invalid
-// remains of a build that failed. It is empty for a database that can be served.
-func (s *Set) MissingIndexes(ctx context.Context) ([]string, error) {
-	var missing []string
-	for _, name := range requiredIndexes {
-		var has bool
-		if err := s.db.QueryRowContext(ctx, s.engine.hasIndex, name).Scan(&has); err != nil {
-			return nil, fmt.Errorf("look for index %s: %w", name, err)
-		}
-		if !has {
-			missing = append(missing, name)
-		}
-	}
-	return missing, nil
 }

@@ -177,28 +177,3 @@ func TestCheckTellsAnOldSchemaFromANewOneAndSaysWhatToRun(t *testing.T) {
 		require.ErrorIs(t, d.set.Check(t.Context()), migrations.ErrSchemaNew)
 	})
 }
-
-func TestAMissingIndexThatDecidesClaimsIsNamed(t *testing.T) {
-	eachEngine(t, func(t *testing.T, d database) {
-		d.up(t)
-		missing, err := d.set.MissingIndexes(t.Context())
-		require.NoError(t, err)
-		require.Empty(t, missing)
-
-		d.exec(t, `DROP INDEX one_live_reply_per_user_turn`)
-		d.exec(t, `DROP INDEX one_running_reply_per_conversation`)
-		// One of the two comes back under its name, but decides nothing: it is not unique.
-		d.exec(t, `CREATE INDEX one_running_reply_per_conversation ON turns (conversation_key)`)
-		missing, err = d.set.MissingIndexes(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, []string{"one_live_reply_per_user_turn", "one_running_reply_per_conversation"}, missing)
-	})
-}
-
-func TestOnADatabaseThatNobodyMigratedBothIndexesAreMissing(t *testing.T) {
-	eachEngine(t, func(t *testing.T, d database) {
-		missing, err := d.set.MissingIndexes(t.Context())
-		require.NoError(t, err)
-		require.Len(t, missing, 2)
-	})
-}
