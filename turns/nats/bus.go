@@ -34,6 +34,8 @@ const (
 	reconnectWait = time.Second
 	jitter        = time.Second
 	dialTime      = 5 * time.Second
+	// writeTime bounds a write to a server that has stopped to read: whoever watches a reply, as a claim does, waits for it.
+	writeTime = time.Second
 )
 
 var errAway = errors.New("NATS is not connected")
@@ -193,7 +195,7 @@ func (b *Bus) options(h live.Handler, closed chan struct{}) []nats.Option {
 		h.Connected(true)
 	}
 	return []nats.Option{
-		nats.Name("turnd"), nats.NoEcho(), nats.Timeout(dialTime),
+		nats.Name("turnd"), nats.NoEcho(), nats.Timeout(dialTime), nats.FlusherTimeout(writeTime),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(jitter, jitter), nats.ReconnectBufSize(-1),
 		nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2),

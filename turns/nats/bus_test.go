@@ -1,7 +1,9 @@
 package natsbus_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -161,4 +163,72 @@ func TestGarbageOnASubjectIsPassedOver(t *testing.T) {
 		require.NoError(t, mouth.Publish(t.Context(), []live.Hint{{Reply: reply}}))
 		return heard.taken.Load() > 0
 	})
+}
+
+// frozenServer speaks the protocol until a client is connected, and then reads nothing more, as a server that was stopped.
+func frozenServer(t *testing.T) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var served sync.WaitGroup
+	ended := make(chan struct{})
+	t.Cleanup(func() {
+		close(ended)
+		require.NoError(t, l.Close())
+		served.Wait()
+	})
+	served.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			served.Go(func() {
+				defer conn.Close()
+				fmt.Fprintf(conn, "INFO {\"server_id\":\"frozen\",\"version\":\"2.11.0\",\"proto\":1,\"headers\":true,\"max_payload\":1048576}\r\n")
+				for lines := bufio.NewScanner(conn); lines.Scan(); {
+					if strings.HasPrefix(lines.Text(), "PING") {
+						fmt.Fprint(conn, "PONG\r\n")
+						break
+					}
+				}
+				<-ended
+			})
+		}
+	})
+	return "nats://" + l.Addr().String()
+}
+
+func TestAServerThatIsStoppedHoldsUpNobody(t *testing.T) {
+	bus := newBus(frozenServer(t))
+	l := run(t, bus)
+	eventually(t, l.connected.Load)
+	reply := turns.ReplyID{UUID: uuid.New()}
+	var publishing sync.WaitGroup
+	refused := make(chan struct{})
+	publishing.Go(func() { // more than the sockets between take
+		defer close(refused)
+		text := turns.Piece{Kind: turns.KindText, Starts: true, Text: strings.Repeat("x", 60<<10)}
+		for bus.Publish(context.Background(), []live.Hint{{Reply: reply, Pieces: []turns.Piece{text}}}) == nil {
+		}
+	})
+	defer publishing.Wait()
+	asked := make(chan struct{})
+	publishing.Go(func() {
+		defer close(asked)
+		for open := true; open; {
+			bus.Watch(reply, live.TopicStops)
+			bus.Unwatch(reply, live.TopicStops)
+			select {
+			case <-refused:
+				open = false
+			default:
+			}
+		}
+	})
+	select {
+	case <-asked:
+	case <-time.After(20 * time.Second):
+		t.Error("who asks for hints, as each claim does, waits for the server")
+	}
 }
