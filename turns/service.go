@@ -78,6 +78,7 @@ type Service struct {
 
 	nudges    nudges
 	takeovers takeovers
+	burials   burials
 
 	mu   sync.Mutex
 	runs map[ReplyID]*run

@@ -83,14 +83,8 @@ func (s *Service) resolve(ctx context.Context, key ConversationKey) error {
 
 // sweep buries first, then judges: a worker that is not dead may still renew, and its claims are not touched.
 func (s *Service) sweep(ctx context.Context, q StaleQuery) error {
-	if s.lease.mayCondemn(ctx) {
-		buried, err := s.store.BuryWorkers(ctx, s.lease.worker())
-		if err != nil {
-			return err
-		}
-		for _, id := range buried {
-			s.logger.Warn("worker declared dead", "worker_id", id.String())
-		}
+	if err := s.bury(ctx); err != nil {
+		return err
 	}
 	stale, err := s.store.StaleReplies(ctx, q)
 	if err != nil {

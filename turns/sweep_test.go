@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -99,4 +101,44 @@ func TestASweptReplyCostsItsClosedCallsAndAnEstimateOfTheOpenOnes(t *testing.T) 
 	store.stale[0].OpenCalls = []OpenCall{{ID: CallID{newID()}, RequestBytes: 70}}
 	require.NoError(t, sweeper(t, store).sweep(t.Context(), StaleQuery{}))
 	require.Equal(t, Usage{Input: 29, Output: 14, Source: SourceEstimated, Wasted: 30, Calls: 3}, store.swept[0].Usage)
+}
+
+// slowStore is a Store whose lease is served by one connection, over which each answer takes a while.
+type slowStore struct {
+	staleStore
+	connection chan struct{}
+}
+
+func (s *slowStore) Server(ctx context.Context) (ServerLife, error) {
+	if err := s.RenewLease(ctx, WorkerID{}, 0); err != nil {
+		return ServerLife{}, err
+	}
+	return ServerLife{Uptime: time.Hour}, nil
+}
+
+func (s *slowStore) RenewLease(ctx context.Context, _ WorkerID, _ time.Duration) error {
+	select {
+	case s.connection <- struct{}{}:
+		time.Sleep(50 * time.Millisecond)
+		<-s.connection
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func TestHoweverManyMeetADeadWorkersRepliesTheLeaseIsRenewedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sweeper(t, &slowStore{connection: make(chan struct{}, 1)})
+		s.lease.ttl = 15 * time.Second
+		var asking sync.WaitGroup
+		for range 1000 {
+			asking.Go(func() { require.NoError(t, s.resolve(t.Context(), ConversationKey{})) })
+		}
+		synctest.Wait()
+		begun := time.Now()
+		s.lease.renew(t.Context())
+		require.Equal(t, begun, s.lease.good, "it was renewed")
+		asking.Wait()
+	})
 }
