@@ -146,7 +146,8 @@ func (t *sentTurn) input() *turnsv1.TurnInput {
 	}
 }
 
-// attempts bounds how often a client does what it was advised to.
+// attempts bounds how often a client does what it was advised to. That nobody answers does not count: then it is the end of
+// the run that bounds it.
 const attempts = 80
 
 // attend sends a turn and follows it until it has ended for good: complete, or in a way that its sender accepts. It does
@@ -154,19 +155,17 @@ const attempts = 80
 func (c *client) attend(ctx context.Context, t *sentTurn) outcome {
 	var at place
 	var out outcome
-	worker, again := c.dice(len(c.stubs)), 0
-	for range attempts {
-		if ctx.Err() != nil {
-			return out
-		}
+	worker, again, lost := c.dice(len(c.stubs)), 0, 0
+	for tries := 0; tries < attempts && ctx.Err() == nil; tries++ {
 		out = c.deliver(ctx, t, worker, &at)
 		switch {
 		case out.kind == endCompleted:
 			t.settle(out.kind)
 			return out
 		case out.kind == endLost:
+			tries, lost = tries-1, lost+1
 			worker = c.dice(len(c.stubs))
-			sleep(ctx, time.Duration(20+c.dice(100))*time.Millisecond)
+			sleep(ctx, time.Duration(20+c.dice(min(50+10*lost, 500)))*time.Millisecond)
 		case out.advice == turnsv1.RetryAdvice_RETRY_ADVICE_SAME_ID_NOW:
 			worker = c.dice(len(c.stubs))
 			sleep(ctx, time.Duration(c.dice(50))*time.Millisecond)
