@@ -130,7 +130,7 @@ func (s *slowStore) RenewLease(ctx context.Context, _ WorkerID, _ time.Duration)
 func TestHoweverManyMeetADeadWorkersRepliesTheLeaseIsRenewedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sweeper(t, &slowStore{connection: make(chan struct{}, 1)})
-		s.lease.ttl = 15 * time.Second
+		s.lease.ttl, s.lease.logger = 15*time.Second, s.logger
 		var asking sync.WaitGroup
 		for range 1000 {
 			asking.Go(func() { require.NoError(t, s.resolve(t.Context(), ConversationKey{})) })

@@ -196,6 +196,31 @@ func TestARowThatOnlySeemedGoneIsFollowedOn(t *testing.T) {
 	})
 }
 
+func TestALostRowThatItsOwnerPutsBackIsFollowedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		must(t, s.log.Append(starts("shown ")))
+		r := run(t.Context(), s, 0)
+		var h heard
+		var wg sync.WaitGroup
+		wg.Go(func() { h = listen(r.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+		time.Sleep(100 * time.Millisecond)
+		s.change(func() { s.gone = true })
+		time.Sleep(6 * time.Second) // until the owner's lease holds again, which its claim needs
+		s.change(func() {
+			s.gone = false
+			must(t, s.log.Append(text(0, "and put back")))
+			s.reply = ended(s.reply, s.log.Len())
+		})
+		wg.Wait()
+		require.NoError(t, h.err)
+		require.Equal(t, turns.StatusComplete, h.ended.Status)
+		require.Equal(t, "shown and put back", h.text)
+		require.Less(t, s.count(), 50, "it is looked for once a tick")
+		r.end()
+	})
+}
+
 func TestALogWithAHoleIsNotReadOverAndOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf()

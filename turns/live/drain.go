@@ -21,6 +21,12 @@ func (h *Hub) Drain() {
 	}
 }
 
+func (h *Hub) isLeaving() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.leaving
+}
+
 func leavingError() error {
 	return &turns.Error{Code: turns.CodeDraining, Problem: "this worker is shutting down; follow again on another",
 		RetryAfter: 100 * time.Millisecond}

@@ -18,7 +18,8 @@ const eventBytes = 64 << 10
 // kept. CodeOverloaded says that too many streams are open here. Any other error means that the stream was lost and can be
 // followed again.
 //
-// A reply that was lost by its database while it was followed, as in a failover, ends as abandoned with a length of 0.
+// A reply that was lost by its database while it was followed, as in a failover, ends as abandoned with a length of 0,
+// unless its owner puts it back within Config.Patience.
 func (h *Hub) Follow(ctx context.Context, key turns.ConversationKey, id turns.ReplyID, from uint32) iter.Seq2[turns.Event, error] {
 	return func(yield func(turns.Event, error) bool) {
 		if err := h.enter(); err != nil {
@@ -42,6 +43,7 @@ type follower struct {
 	offset  uint32
 	started bool
 	last    turns.Reply // as last heard of
+	gone    time.Time   // since when the reply has no row; zero: it has one
 	left    bool        // the consumer has stopped
 	yield   func(turns.Event, error) bool
 }
@@ -79,13 +81,13 @@ func (f *follower) once() (again bool, err error) {
 	reply, err := f.hub.cfg.Store.ReadReply(f.ctx, f.key, f.id)
 	switch {
 	case errors.Is(err, turns.ErrNotFound) && f.started:
-		f.emit(turns.Ended{Reply: f.lost()})
-		return false, nil
+		return f.missed()
 	case err != nil:
 		return false, err
 	case reply.Status.Terminal():
 		return false, f.replay(reply)
 	}
+	f.gone = time.Time{}
 	m, err := f.hub.join(f.key, reply)
 	if err != nil {
 		return false, err
@@ -103,6 +105,21 @@ func (f *follower) ownedLog() *Log {
 		return log
 	}
 	return nil
+}
+
+// missed is what becomes of a follower whose reply has no row. An owner that lives puts it back once its own lease holds
+// again: who is told too early sends the turn again, and pays for a second reply.
+func (f *follower) missed() (again bool, err error) {
+	switch {
+	case f.hub.isLeaving():
+		return false, leavingError()
+	case f.gone.IsZero():
+		f.gone = time.Now()
+	case time.Since(f.gone) > f.hub.cfg.Patience:
+		f.emit(turns.Ended{Reply: f.lost()})
+		return false, nil
+	}
+	return true, nil
 }
 
 // lost is the reply, as last heard of, after its row has vanished: what was shown of it is void.

@@ -30,7 +30,8 @@ type Config struct {
 	Tick time.Duration
 	// Heartbeat is the silence after which a follower is told that the stream is alive.
 	Heartbeat time.Duration
-	// Patience is how long the store may be out of reach before the followers of mirrors are let go.
+	// Patience is how long the store may be out of reach before the followers of mirrors are let go, and how long a reply
+	// that the store has lost may stay away before its followers are told.
 	Patience time.Duration
 	// Bus joins this hub to those of other workers; nil is Poll.
 	Bus Bus
