@@ -22,6 +22,7 @@ func (r *run) abandon(ctx context.Context, reason Reason, retryAfter time.Durati
 	}
 	if !c.closed {
 		outcome := r.outcome(c, string(reason))
+		r.payFor(&outcome, string(reason))
 		e.Call = &outcome
 	}
 	r.finish(ctx, e)

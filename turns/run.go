@@ -37,6 +37,8 @@ type run struct {
 	notBefore time.Time
 	// unclosed are outcomes of earlier calls that the store has not taken yet.
 	unclosed []CallOutcome
+	// owes says that a call of the last owner was closed for nothing, to be answered again here, and that it was not.
+	owes bool
 
 	// mu is held while a statement about the reply is under way, so that a checkpoint and the ending never race.
 	mu    sync.Mutex
@@ -100,6 +102,7 @@ func (r *run) make(ctx context.Context) {
 			return
 		}
 		c := r.send(ctx)
+		r.owes = r.owes && !r.repeats(c)
 		if cause := context.Cause(ctx); cause != nil && c.err != nil {
 			r.stopped(ctx, cause, c)
 			return

@@ -106,13 +106,28 @@ func (s *Service) takenRun(ctx context.Context, stale StaleReply, r Reply, owner
 		s.metrics.callEnded(ctx, callLabels{first: call.First, provider: call.Provider, model: call.Model}, o)
 	}
 	if t.again {
-		run.log = newRepeatLog(run.log, r.Content)
+		run.log, run.owes = newRepeatLog(run.log, r.Content), true
 		s.metrics.duplicate(ctx, "takeover")
 	} else {
 		// How long the provider wanted to be left alone died with the last owner.
 		run.rest = backoff(s.set.Backoff, r.Calls, s.random)
 	}
 	return run, nil
+}
+
+// repeats reports whether a call was answered with the generation that the last owner's call began.
+func (r *run) repeats(c callResult) bool {
+	return r.callUsage(c).Total() > 0 && (c.err == nil || !errors.Is(c.err.Cause, errDiverged))
+}
+
+// payFor books with a reply's last call what the last owner's call took, if no call of this one repeated it.
+func (r *run) payFor(o *CallOutcome, waste string) {
+	if !r.owes {
+		return
+	}
+	lost := EstimateUsage(r.call.RequestBytes, int(r.stored))
+	lost.Wasted, lost.Calls = lost.Total(), 0
+	o.Usage, o.WasteCause = o.Usage.Add(lost), waste
 }
 
 // commitTakeover writes a takeover. Its outcome is never assumed: after an error the same is sent again, which waits for the

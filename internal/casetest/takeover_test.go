@@ -133,6 +133,25 @@ func TestARepeatedAnswerThatDiffersIsNeverShownUnderTheSameReply(t *testing.T) {
 	})
 }
 
+func TestACallThatIsSentAgainAndNeverAnsweredIsOnTheLedgerByEstimate(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.short()
+		refused := failing(9, scripted.Step{At: scripted.AtRequestRead, Do: scripted.DoStatus, Status: 401, Error: "authentication_error"})
+		first := gate("", "mid", 64, 20)
+		first.Times = 1
+		w.enforcing(first)
+		dying, die := w.cutOff()
+		w.serve()
+		dying.turn(ask(newID(), newID(), "hi"), nil).at(1 + 19*16)
+		w.eventually(func() bool { return w.number(`SELECT count(*) FROM turns WHERE log_len > 300`) == 1 })
+		w.script(refused) // as when the key of the endpoint is revoked meanwhile
+		die()
+		w.eventually(func() bool { return w.number(`SELECT count(*) FROM turns WHERE reason = 'provider_refused'`) == 1 })
+		w.stands(map[string]int{qLedger: 2, qOpen: 0, qEpochTwo: 1,
+			`SELECT count(*) FROM provider_calls WHERE token_source = 'estimated' AND output_tokens > 0 AND wasted_tokens = input_tokens + output_tokens`: 1})
+	})
+}
+
 func TestACallWhoseKeyIsForgottenByNowIsNotSentAgain(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
 		w.short()
