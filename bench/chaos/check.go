@@ -27,8 +27,10 @@ type evidence struct {
 }
 
 func newEvidence(rec *recorder, s *stored, journal []scripted.Call, told *stories) *evidence {
-	e := &evidence{rec: rec, stored: s, journal: journal, stories: told, ownerOf: map[string]int{},
-		rowsOf: map[string][]storedCall{}, byResponse: map[string]scripted.Call{}, opsOf: map[string][]*op{}}
+	e := &evidence{
+		rec: rec, stored: s, journal: journal, stories: told, ownerOf: map[string]int{},
+		rowsOf: map[string][]storedCall{}, byResponse: map[string]scripted.Call{}, opsOf: map[string][]*op{},
+	}
 	for _, c := range s.calls {
 		e.rowsOf[c.Reply] = append(e.rowsOf[c.Reply], c)
 	}

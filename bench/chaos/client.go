@@ -56,8 +56,10 @@ func newClient(n int, seed int64, addrs []string, rec *recorder, mix mix) (*clie
 	}
 	for _, addr := range addrs {
 		conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
-			grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 2 * time.Second,
-				Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 500 * time.Millisecond}}))
+			grpc.WithConnectParams(grpc.ConnectParams{
+				MinConnectTimeout: 2 * time.Second,
+				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
+			}))
 		if err != nil {
 			return nil, err
 		}
@@ -103,8 +105,10 @@ func (c *client) live(open, ctx context.Context) {
 // play has one turn answered, with all that may go on around it.
 func (c *client) play(ctx context.Context, conversation string) {
 	class := c.mix.classes[c.dice(len(c.mix.classes))]
-	t := c.rec.newTurn(&sentTurn{tenant: c.tenant, conversation: conversation, id: uuid.NewString(), class: class,
-		text: fmt.Sprintf("%s question %d of client %d", class, c.dice(1_000_000), c.n), model: []string{"anthropic", "openai"}[c.dice(2)]})
+	t := c.rec.newTurn(&sentTurn{
+		tenant: c.tenant, conversation: conversation, id: uuid.NewString(), class: class,
+		text: fmt.Sprintf("%s question %d of client %d", class, c.dice(1_000_000), c.n), model: []string{"anthropic", "openai"}[c.dice(2)],
+	})
 	var errands sync.WaitGroup
 	defer errands.Wait()
 	if c.happens(c.mix.duplicate) {
@@ -221,18 +225,20 @@ func (c *client) deliver(ctx context.Context, t *sentTurn, worker int, at *place
 }
 
 // follow follows a reply by FollowReply from an offset that the client has stood at.
-func (c *client) follow(ctx context.Context, t *sentTurn, worker int, at *place) outcome {
+func (c *client) follow(ctx context.Context, t *sentTurn, worker int, at *place) {
 	ctx, leave := context.WithCancel(c.outgoing(ctx))
 	defer leave()
 	o := c.rec.begin(askFollow, t, worker)
-	stream, err := c.stubs[worker].FollowReply(ctx, &turnsv1.FollowReplyRequest{ConversationId: t.conversation,
-		Target: &turnsv1.FollowReplyRequest_ReplyId{ReplyId: at.reply}, Offset: at.offset})
+	stream, err := c.stubs[worker].FollowReply(ctx, &turnsv1.FollowReplyRequest{
+		ConversationId: t.conversation,
+		Target:         &turnsv1.FollowReplyRequest_ReplyId{ReplyId: at.reply}, Offset: at.offset,
+	})
 	if err != nil {
 		o.err, o.done = err.Error(), time.Now()
-		return refusal(err)
+		return
 	}
 	e := ear{rec: c.rec, op: o, at: at}
-	return e.listen(func() (*turnsv1.Event, error) {
+	e.listen(func() (*turnsv1.Event, error) {
 		m, err := stream.Recv()
 		return m.GetEvent(), err
 	}, leave)

@@ -59,7 +59,8 @@ func (c *client) submitAndFollow(ctx context.Context, t *sentTurn) {
 // replay follows a reply again from an offset that was seen, long after or right away.
 func (c *client) replay(ctx context.Context, t *sentTurn, reply string) {
 	at := place{reply: reply}
-	if c.follow(ctx, t, c.dice(len(c.stubs)), &at); len(at.stops) > 0 {
+	c.follow(ctx, t, c.dice(len(c.stubs)), &at)
+	if len(at.stops) > 0 {
 		from := place{reply: reply, offset: at.stops[c.dice(len(at.stops))]}
 		c.follow(ctx, t, c.dice(len(c.stubs)), &from)
 	}
@@ -130,8 +131,10 @@ func (c *client) cancelOnce(ctx context.Context, t *sentTurn) bool {
 	defer cancel()
 	worker := c.dice(len(c.stubs))
 	o := c.rec.begin(askCancel, t, worker)
-	got, err := c.stubs[worker].CancelReply(ctx, &turnsv1.CancelReplyRequest{ConversationId: t.conversation,
-		Target: &turnsv1.CancelReplyRequest_TurnId{TurnId: t.id}})
+	got, err := c.stubs[worker].CancelReply(ctx, &turnsv1.CancelReplyRequest{
+		ConversationId: t.conversation,
+		Target:         &turnsv1.CancelReplyRequest_TurnId{TurnId: t.id},
+	})
 	o.done = time.Now()
 	if err != nil {
 		o.err = status.Code(err).String() + " " + refusal(err).reason

@@ -72,7 +72,6 @@ type storm struct {
 	cluster  *cluster
 	rec      *recorder
 	inFlight func() int
-	random   *rand.Rand
 
 	database sync.Mutex // one fault of the database at a time
 
@@ -327,12 +326,12 @@ func lock(ctx context.Context, dsn string, hold time.Duration) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx))
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	if _, err := tx.Exec(ctx, `LOCK TABLE turns IN ACCESS EXCLUSIVE MODE`); err != nil {
 		return err
 	}

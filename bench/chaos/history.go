@@ -97,6 +97,7 @@ func (e *evidence) claimsAreOrdered() (checked, undecided int) {
 		switch porcupine.CheckOperationsTimeout(s.model(), history, historyTime) {
 		case porcupine.Illegal:
 			e.rec.broke("P1", "the claims of turn %s (%d replies, %d requests) could not have happened one after the other", turn, len(replies), len(history))
+		case porcupine.Ok:
 		case porcupine.Unknown:
 			undecided++
 		}

@@ -52,10 +52,9 @@ const patience = 4 * time.Second
 
 // ear reads one stream and checks its form: no gap, no repeat, one terminal event, which is the last.
 type ear struct {
-	rec  *recorder
-	op   *op
-	at   *place
-	from uint32 // where the log of the reply in at is to begin
+	rec *recorder
+	op  *op
+	at  *place
 	// open says that a reply was introduced; end is the terminal event.
 	open bool
 	end  *outcome
@@ -151,8 +150,10 @@ func (e *ear) take(event *turnsv1.Event) {
 	case *turnsv1.Event_Completed:
 		e.finish(event, outcome{kind: endCompleted})
 	case *turnsv1.Event_Abandoned:
-		e.finish(event, outcome{kind: endAbandoned, reason: strings.TrimPrefix(k.Abandoned.GetReason().String(), "ABANDON_REASON_"),
-			advice: k.Abandoned.GetAdvice(), wait: k.Abandoned.GetRetryDelay().AsDuration()})
+		e.finish(event, outcome{
+			kind: endAbandoned, reason: strings.TrimPrefix(k.Abandoned.GetReason().String(), "ABANDON_REASON_"),
+			advice: k.Abandoned.GetAdvice(), wait: k.Abandoned.GetRetryDelay().AsDuration(),
+		})
 	case *turnsv1.Event_Held:
 		e.finish(event, outcome{kind: endHeld})
 	}

@@ -26,13 +26,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: chaos run|selftest")
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	do := run
 	if os.Args[1] == "selftest" {
 		do = selftest
 	}
-	if err := do(ctx); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := do(ctx)
+	stop()
+	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}

@@ -21,8 +21,8 @@ func started(reply string) *turnsv1.Event {
 	return &turnsv1.Event{ReplyId: reply, Kind: &turnsv1.Event_Started{Started: &turnsv1.Started{Attempt: 1}}}
 }
 
-func delta(reply string, from uint32, text string) *turnsv1.Event {
-	return &turnsv1.Event{ReplyId: reply, Offset: from, NextOffset: from + uint32(len(text)), Kind: &turnsv1.Event_Delta{Delta: &turnsv1.Delta{Text: text}}}
+func delta(from uint32, text string) *turnsv1.Event {
+	return &turnsv1.Event{ReplyId: "a", Offset: from, NextOffset: from + uint32(len(text)), Kind: &turnsv1.Event_Delta{Delta: &turnsv1.Delta{Text: text}}}
 }
 
 func completed(reply string, at uint32) *turnsv1.Event {
@@ -56,7 +56,7 @@ func demand(t *testing.T, rec *recorder, promises ...string) {
 func TestAStreamAsItShouldBeBreaksNothing(t *testing.T) {
 	rec, turn := scene()
 	for range 2 {
-		if out := hear(rec, turn, started("a"), delta("a", 0, "one "), delta("a", 4, "two"), completed("a", 7)); out.kind != endCompleted {
+		if out := hear(rec, turn, started("a"), delta(0, "one "), delta(4, "two"), completed("a", 7)); out.kind != endCompleted {
 			t.Errorf("it came to %s", out.kind)
 		}
 	}
@@ -68,10 +68,10 @@ func TestWhatNoStreamMayDoIsNoticed(t *testing.T) {
 		promise string
 		events  []*turnsv1.Event
 	}{
-		"a gap":               {"P7", []*turnsv1.Event{started("a"), delta("a", 2, "x"), completed("a", 3)}},
-		"no terminal event":   {"P7", []*turnsv1.Event{started("a"), delta("a", 0, "x")}},
+		"a gap":               {"P7", []*turnsv1.Event{started("a"), delta(2, "x"), completed("a", 3)}},
+		"no terminal event":   {"P7", []*turnsv1.Event{started("a"), delta(0, "x")}},
 		"an unknown reply":    {"P7", []*turnsv1.Event{started("a"), started("b"), completed("b", 0)}},
-		"an end too early":    {"P7", []*turnsv1.Event{started("a"), delta("a", 0, "x"), completed("a", 5)}},
+		"an end too early":    {"P7", []*turnsv1.Event{started("a"), delta(0, "x"), completed("a", 5)}},
 		"two terminal events": {"P7", []*turnsv1.Event{started("a"), completed("a", 0), completed("a", 0)}},
 	} {
 		rec, turn := scene()
@@ -84,8 +84,8 @@ func TestWhatNoStreamMayDoIsNoticed(t *testing.T) {
 
 func TestTwoBytesAtOneOffsetAreNoticed(t *testing.T) {
 	rec, turn := scene()
-	hear(rec, turn, started("a"), delta("a", 0, "one"), completed("a", 3))
-	hear(rec, turn, started("a"), delta("a", 0, "ore"), completed("a", 3))
+	hear(rec, turn, started("a"), delta(0, "one"), completed("a", 3))
+	hear(rec, turn, started("a"), delta(0, "ore"), completed("a", 3))
 	demand(t, rec, "P6")
 }
 

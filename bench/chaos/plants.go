@@ -18,24 +18,41 @@ type plant struct {
 
 // plants are the faults that the check of chaos has to notice.
 var plants = []plant{
-	{name: "fence_off", by: []string{"P4", "P8"}, game: pausing,
-		edits: []rig.Edit{{File: "turns/postgres/replies.go",
-			Old: "t.status = 'in_flight' AND t.epoch = i.epoch AND t.owner = i.owner",
-			New: "(true OR t.epoch = i.epoch AND t.owner = i.owner)"}}},
-	{name: "index_dropped", by: []string{"P1"}, game: withoutIndexes,
-		edits: []rig.Edit{{File: "turns/postgres/schema.go",
-			Old: "broken = append(broken, p.check(rows))",
-			New: "_ = p.check(rows)"}}},
-	{name: "sweep_by_age", by: []string{"P11"}, game: quietly,
+	{
+		name: "fence_off", by: []string{"P4", "P8"}, game: pausing,
+		edits: []rig.Edit{{
+			File: "turns/postgres/replies.go",
+			Old:  "t.status = 'in_flight' AND t.epoch = i.epoch AND t.owner = i.owner",
+			New:  "(true OR t.epoch = i.epoch AND t.owner = i.owner)",
+		}},
+	},
+	{
+		name: "index_dropped", by: []string{"P1"}, game: withoutIndexes,
+		edits: []rig.Edit{{
+			File: "turns/postgres/schema.go",
+			Old:  "broken = append(broken, p.check(rows))",
+			New:  "_ = p.check(rows)",
+		}},
+	},
+	{
+		name: "sweep_by_age", by: []string{"P11"}, game: quietly,
 		edits: []rig.Edit{
-			{File: "turns/postgres/sweep.go", Old: "(w.worker_id IS NULL OR w.dead OR",
-				New: "(t.create_time < clock_timestamp() - interval '2 s' OR w.worker_id IS NULL OR w.dead OR"},
+			{
+				File: "turns/postgres/sweep.go", Old: "(w.worker_id IS NULL OR w.dead OR",
+				New: "(t.create_time < clock_timestamp() - interval '2 s' OR w.worker_id IS NULL OR w.dead OR",
+			},
 			{File: "turns/sweep.go", Old: "case !stale.OwnerDead:", New: "case !stale.OwnerDead && stale.DeadlinePassed:"},
-			{File: "turns/postgres/ending.go", Old: "OR NOT EXISTS (SELECT 1 FROM workers w WHERE w.worker_id = t.owner AND NOT w.dead)",
-				New: "OR t.create_time < clock_timestamp() - interval '2 s'"}}},
-	{name: "hint_is_truth", by: []string{"P4", "P6"}, game: quietly,
-		edits: []rig.Edit{{File: "turns/live/mirror.go",
-			Old: "	return h.Ended || h.Epoch > m.epoch || h.Length > m.log.Len()",
+			{
+				File: "turns/postgres/ending.go", Old: "OR NOT EXISTS (SELECT 1 FROM workers w WHERE w.worker_id = t.owner AND NOT w.dead)",
+				New: "OR t.create_time < clock_timestamp() - interval '2 s'",
+			},
+		},
+	},
+	{
+		name: "hint_is_truth", by: []string{"P4", "P6"}, game: quietly,
+		edits: []rig.Edit{{
+			File: "turns/live/mirror.go",
+			Old:  "	return h.Ended || h.Epoch > m.epoch || h.Length > m.log.Len()",
 			New: `	if h.Ended {
 		m.log.mu.Lock()
 		reply := m.log.reply
@@ -43,14 +60,21 @@ var plants = []plant{
 		reply.Status, reply.StopReason, reply.Length = turns.StatusComplete, "end_turn", m.log.Len()
 		m.log.End(reply)
 	}
-	return h.Ended || h.Epoch > m.epoch || h.Length > m.log.Len()`}}},
-	{name: "call_closed_twice", by: []string{"P12"}, game: quietly,
+	return h.Ended || h.Epoch > m.epoch || h.Length > m.log.Len()`,
+		}},
+	},
+	{
+		name: "call_closed_twice", by: []string{"P12"}, game: quietly,
 		edits: []rig.Edit{
 			{File: "turns/postgres/replies.go", Old: "	WHERE p.class = '' ORDER BY p.conversation_key", New: "	ORDER BY p.conversation_key"},
 			{File: "turns/postgres/replies.go", Old: "p.call_id = l.call_id AND p.class = ''`", New: "p.call_id = l.call_id`"},
-			{File: "turns/postgres/replies.go", Old: "= o.response_id, input_tokens = o.input",
-				New: "= o.response_id, input_tokens = p.input_tokens + o.input"},
-			{File: "turns/finish.go", Old: "	} else if e.Call != nil {", New: "	} else if e.Call != nil {\n		r.closeLost(ctx, *e.Call)"}}},
+			{
+				File: "turns/postgres/replies.go", Old: "= o.response_id, input_tokens = o.input",
+				New: "= o.response_id, input_tokens = p.input_tokens + o.input",
+			},
+			{File: "turns/finish.go", Old: "	} else if e.Call != nil {", New: "	} else if e.Call != nil {\n		r.closeLost(ctx, *e.Call)"},
+		},
+	},
 }
 
 // pausing stops one worker after the other past its lease while clients stop what it makes or send it again.

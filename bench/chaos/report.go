@@ -81,9 +81,18 @@ func (r *result) verdict() {
 		name  string
 		value any
 	}{
-		{"seed", r.seed}, {"promises_broken", len(r.broken)}, {"faults", total}, {"kinds", len(r.struck)}, {"faults_in_flight", r.caught},
-		{"turns", r.turns}, {"duplicates_sent", r.figures["duplicates_sent"]}, {"provider_requests", r.requests},
-		{"generations", r.generated}, {"tokens_wasted", wasted}, {"samples", r.samples}, {"histories", r.histories},
+		{"seed", r.seed},
+		{"promises_broken", len(r.broken)},
+		{"faults", total},
+		{"kinds", len(r.struck)},
+		{"faults_in_flight", r.caught},
+		{"turns", r.turns},
+		{"duplicates_sent", r.figures["duplicates_sent"]},
+		{"provider_requests", r.requests},
+		{"generations", r.generated},
+		{"tokens_wasted", wasted},
+		{"samples", r.samples},
+		{"histories", r.histories},
 		{"histories_undecided", r.undecided},
 	} {
 		fmt.Printf("figure %s=%v\n", f.name, f.value)

@@ -214,8 +214,10 @@ func gather(ctx context.Context, c *cluster, rec *recorder, told *stories, s *st
 
 // conclude judges the evidence and adds everything up.
 func conclude(g game, e *evidence, s *storm, watch *sampler) *result {
-	r := &result{seed: g.seed, begun: e.rec.begun, timeline: s.timeline, struck: s.struck, caught: s.caught, wasted: map[string]int64{},
-		endings: map[string]int{}, turns: len(e.rec.turns), requests: len(e.journal), samples: watch.samples, evidence: e.lines()}
+	r := &result{
+		seed: g.seed, begun: e.rec.begun, timeline: s.timeline, struck: s.struck, caught: s.caught, wasted: map[string]int64{},
+		endings: map[string]int{}, turns: len(e.rec.turns), requests: len(e.journal), samples: watch.samples, evidence: e.lines(),
+	}
 	e.judge()
 	r.histories, r.undecided = e.claimsAreOrdered()
 	for _, c := range e.stored.calls {

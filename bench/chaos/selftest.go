@@ -27,7 +27,7 @@ func selftest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	caught := 0
 	for _, p := range plants {
 		if only != "" && only != p.name {

@@ -95,7 +95,7 @@ func readStored(ctx context.Context, dsn string) (*stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	s := &stored{turns: map[string]storedTurn{}, replies: map[string]storedReply{}, workers: map[string]storedWorker{}}
 	turns, err := rows[storedTurn](ctx, conn, selectTurns)
 	if err != nil {
@@ -136,7 +136,7 @@ func number(ctx context.Context, dsn, query string) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	return n, conn.QueryRow(ctx, query).Scan(&n)
 }
 
@@ -145,7 +145,7 @@ func execute(ctx context.Context, dsn, statement string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	_, err = conn.Exec(ctx, statement)
 	return err
 }

@@ -108,7 +108,7 @@ func (w *worker) startAgain(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		w.end(syscall.SIGKILL)
+		_ = w.end(syscall.SIGKILL)
 		if !sleep(ctx, 500*time.Millisecond) {
 			return errors.Join(err, ctx.Err())
 		}

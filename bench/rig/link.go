@@ -2,6 +2,8 @@ package rig
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -22,6 +24,8 @@ const (
 type Link struct {
 	listener net.Listener
 	wg       sync.WaitGroup
+	life     context.Context // until Close
+	end      context.CancelFunc
 
 	mu      sync.Mutex
 	target  string
@@ -44,11 +48,12 @@ type pair struct {
 
 // NewLink listens on loopback and dials target for each connection.
 func NewLink(target string) (*Link, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{listener: listener, target: target, pairs: map[*pair]struct{}{}, changed: make(chan struct{})}
+	life, end := context.WithCancel(context.Background())
+	l := &Link{life: life, end: end, listener: listener, target: target, pairs: map[*pair]struct{}{}, changed: make(chan struct{})}
 	l.wg.Go(l.serve)
 	return l, nil
 }
@@ -58,6 +63,7 @@ func (l *Link) Addr() string { return l.listener.Addr().String() }
 
 // Close ends the link and all that goes through it.
 func (l *Link) Close() {
+	l.end()
 	_ = l.listener.Close()
 	l.Cut()
 	l.wg.Wait()
@@ -138,7 +144,8 @@ func (l *Link) connect(client net.Conn) {
 	l.mu.Unlock()
 	var server net.Conn
 	if !refuse {
-		server, _ = net.DialTimeout("tcp", target, 5*time.Second)
+		dialer := net.Dialer{Timeout: 5 * time.Second}
+		server, _ = dialer.DialContext(l.life, "tcp", target)
 	}
 	if server == nil {
 		abort(client)
@@ -194,7 +201,7 @@ func (l *Link) pump(p *pair, way Direction, from, to net.Conn) {
 				return
 			}
 		}
-		if err == io.EOF && l.pass(p, way, nil) {
+		if errors.Is(err, io.EOF) && l.pass(p, way, nil) {
 			if tcp, ok := to.(*net.TCPConn); ok && tcp.CloseWrite() == nil {
 				return
 			}
@@ -218,7 +225,7 @@ func (l *Link) pass(p *pair, way Direction, data []byte) bool {
 		}
 		l.mu.Unlock()
 		if !stalled {
-			return p.rest(delay) && !(way == Down && p.isLosing())
+			return p.rest(delay) && (way == Up || !p.isLosing())
 		}
 		select {
 		case <-changed:

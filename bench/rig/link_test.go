@@ -12,7 +12,7 @@ import (
 // echo answers each line with itself, and says on heard what it has read.
 func echo(t *testing.T) (addr string, heard <-chan string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func echo(t *testing.T) (addr string, heard <-chan string) {
 				return
 			}
 			go func() {
-				defer conn.Close()
+				defer func() { _ = conn.Close() }()
 				for in := bufio.NewScanner(conn); in.Scan(); {
 					lines <- in.Text()
 					_, _ = conn.Write([]byte(in.Text() + "\n"))
@@ -38,7 +38,8 @@ func echo(t *testing.T) (addr string, heard <-chan string) {
 
 func dial(t *testing.T, l *Link) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", l.Addr())
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(t.Context(), "tcp", l.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,10 +108,15 @@ func TestARefusedLinkEndsWhatIsThereAndWhatComes(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Refuse()
-	for _, c := range []net.Conn{conn, dial(t, l)} {
-		if got, err := ask(c, "two", time.Minute); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("answered %q, %v", got, err)
+	if got, err := ask(conn, "two", time.Minute); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("what was there is answered %q, %v", got, err)
+	}
+	var dialer net.Dialer
+	if late, err := dialer.DialContext(t.Context(), "tcp", l.Addr()); err == nil { // else it was reset even earlier
+		if got, err := ask(late, "two", time.Minute); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("what came is answered %q, %v", got, err)
 		}
+		_ = late.Close()
 	}
 	l.Heal()
 	if _, err := ask(dial(t, l), "three", time.Minute); err != nil {

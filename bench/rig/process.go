@@ -30,8 +30,8 @@ func Start(dir, name, program string, args ...string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
-	cmd := exec.Command(program, args...)
+	defer func() { _ = log.Close() }()                                 // the process has its own descriptor
+	cmd := exec.CommandContext(context.Background(), program, args...) // it lives until somebody ends it
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
 	if err := cmd.Start(); err != nil {

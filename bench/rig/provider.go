@@ -60,7 +60,7 @@ func (p *Provider) Control(ctx context.Context, method, path string, in, out any
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	data, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))
 	if err != nil {
 		return err
