@@ -241,3 +241,17 @@ func TestAReplyWhoseEndingLiesInTheSpoolIsNotEndedAsCutOff(t *testing.T) {
 	require.NoError(t, r.audit(t.Context()))
 	require.Equal(t, ReasonShutdown, store.asked[1].Reason, "a claim that nobody makes and nothing is left of")
 }
+
+func TestAUsageReportedBeforeTheBreakIsAnEstimateThoughNothingWasRead(t *testing.T) {
+	r := &run{call: NewCall{RequestBytes: 70}}
+	begun := callResult{httpStatus: 200, reported: &Usage{Input: 6}}
+	broken := begun
+	broken.err = &CallError{Class: ClassAmbiguous, Phase: PhaseBody}
+	u := r.callUsage(broken)
+	require.Equal(t, []any{int64(6), int64(0), SourceEstimated}, []any{u.Input, u.Output, u.Source})
+	broken.replyBytes = 35
+	require.EqualValues(t, 10, r.callUsage(broken).Output)
+	require.Equal(t, SourceReported, r.callUsage(begun).Source, "an empty reply that ended well took what was said")
+	begun.replyBytes = 35
+	require.Equal(t, SourceEstimated, r.callUsage(begun).Source, "no output for a reply with content is no report")
+}

@@ -168,9 +168,11 @@ func (r *run) callUsage(c callResult) Usage {
 	}
 	u := *c.reported
 	u.Calls, u.Source = 1, SourceReported
-	counted := c.err == nil && !c.cut && u.Output > 0
-	if est := EstimateTokens(c.replyBytes); !counted && c.replyBytes > 0 {
-		u.Output, u.Source = max(u.Output, est), SourceEstimated
+	// What a provider reports at the start of a stream holds no output: a call that broke off is not counted by it, even if
+	// nothing was read. None for something that was read is no report either.
+	broken, silent := c.err != nil || c.cut, u.Output == 0 && c.replyBytes > 0
+	if broken || silent {
+		u.Output, u.Source = max(u.Output, EstimateTokens(c.replyBytes)), SourceEstimated
 	}
 	return u
 }
