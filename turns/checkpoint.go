@@ -3,6 +3,7 @@ package turns
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 )
 
@@ -34,8 +35,9 @@ func (s *Service) checkpointRuns(ctx context.Context, all []*run) {
 
 // heldTail is a run whose lock is held, and its checkpoint.
 type heldTail struct {
-	run  *run
-	item Checkpoint
+	run     *run
+	item    Checkpoint
+	refused bool // by the store
 }
 
 // holdTails locks runs and takes their tails, up to max bytes of them but at least one, and gives the runs that are left. A
@@ -56,7 +58,7 @@ func holdTails(runs []*run, max int) (held []heldTail, rest []*run) {
 			r.mu.Unlock()
 			return held, runs[i:]
 		}
-		held = append(held, heldTail{r, item})
+		held = append(held, heldTail{run: r, item: item})
 	}
 	return held, nil
 }
@@ -79,15 +81,42 @@ func (s *Service) storeTails(ctx context.Context, held []heldTail) {
 		items[i] = h.item
 	}
 	results, err := s.store.Checkpoint(ctx, items)
-	for i, h := range held {
-		if err == nil {
-			h.run.checkpointed(ctx, h.item, results[i])
-		}
-		h.run.mu.Unlock()
-	}
 	if err != nil {
 		s.logger.Warn("checkpoint not stored", "replies", len(items), "err", err)
 	}
+	var asking []heldTail
+	for i, h := range held {
+		if err == nil && h.run.checkpointed(h.item, results[i]) {
+			h.refused = !results[i].Held
+			asking = append(asking, h)
+			continue
+		}
+		h.run.mu.Unlock()
+	}
+	askAll(ctx, asking)
+}
+
+// maxAsks bounds how many runs ask the store at once what their checkpoints did not say.
+const maxAsks = 8
+
+// askAll lets runs ask the store, and lets go of them. After a failover that may be all that run here, and those whose
+// checkpoint was held must not wait for them.
+func askAll(ctx context.Context, asking []heldTail) {
+	var all sync.WaitGroup
+	places := make(chan struct{}, maxAsks)
+	for _, h := range asking {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			defer h.run.mu.Unlock()
+			if h.refused {
+				h.run.refused(ctx)
+			} else {
+				h.run.checkFollowers(ctx)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // tail is the checkpoint that the run needs now. The caller holds mu.
@@ -100,36 +129,37 @@ func (r *run) tail() Checkpoint {
 	return c
 }
 
-// checkpointed takes a checkpoint's answer. The caller holds mu.
-func (r *run) checkpointed(ctx context.Context, c Checkpoint, res CheckpointResult) {
-	switch {
-	case res.Held && res.CancelRequested:
-		r.stored = c.To
-		r.log.Stored(c.To)
-		r.cancel(errRequested)
-	case res.Held:
-		r.stored = c.To
-		r.log.Stored(c.To)
-		if c.ResponseID != "" {
-			r.noted = c.ResponseID
-		}
-		r.checkFollowers(ctx)
-	default:
-		r.refused(ctx)
+// checkpointed takes a checkpoint's answer, and reports whether the store must be asked for more. The caller holds mu.
+func (r *run) checkpointed(c Checkpoint, res CheckpointResult) (ask bool) {
+	if !res.Held {
+		return true
 	}
+	r.stored = c.To
+	r.log.Stored(c.To)
+	if res.CancelRequested {
+		r.cancel(errRequested)
+		return false
+	}
+	if c.ResponseID != "" {
+		r.noted = c.ResponseID
+	}
+	return r.unwatched()
 }
 
-// checkFollowers stops a reply whose client asked for that once nobody has followed it for a while: neither here, nor, by
-// what their mirrors announced, on another worker. The caller holds mu.
-func (r *run) checkFollowers(ctx context.Context) {
+// unwatched reports whether a reply whose client asked to stop it then has had no follower here for a while. The caller
+// holds mu.
+func (r *run) unwatched() bool {
 	grace := r.reply.DisconnectGrace
 	if grace == 0 {
-		return
+		return false
 	}
 	followers, since := r.log.Watched()
-	if followers > 0 || time.Since(since) < grace || time.Now().Before(r.followed) {
-		return
-	}
+	return followers == 0 && time.Since(since) >= grace && !time.Now().Before(r.followed)
+}
+
+// checkFollowers stops a reply that is unwatched, unless it is followed on another worker by what its mirrors announced. The
+// caller holds mu.
+func (r *run) checkFollowers(ctx context.Context) {
 	row, err := r.store.ReadReply(ctx, r.key, r.reply.ID)
 	switch {
 	case err != nil: // the next tick asks again

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -110,4 +112,44 @@ func TestAStatementThatFailsKeepsNoOtherFromBeingStored(t *testing.T) {
 	for _, r := range runs {
 		require.NotZero(t, r.stored, "the next tick stores what that one did not")
 	}
+}
+
+// refusingStore is a Store in which most rows are lost, and which is slow to say so.
+type refusingStore struct {
+	checkpointStore
+	held ReplyID
+	open chan struct{}
+}
+
+func (s *refusingStore) Checkpoint(_ context.Context, items []Checkpoint) ([]CheckpointResult, error) {
+	results := make([]CheckpointResult, len(items))
+	for i := range results {
+		results[i].Held = items[i].Fence.Reply == s.held
+	}
+	return results, nil
+}
+
+func (s *refusingStore) ReadReply(context.Context, ConversationKey, ReplyID) (Reply, error) {
+	<-s.open
+	return Reply{}, errors.New("away again")
+}
+
+func TestAReplyWhoseCheckpointWasHeldDoesNotWaitForThoseThatWereRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &refusingStore{held: ReplyID{newID()}, open: make(chan struct{})}
+		s, runs := checkpointing(store, 1, 1, 1)
+		for _, r := range runs {
+			r.fence.Reply = r.reply.ID
+		}
+		runs[2].fence.Reply = store.held
+		var checkpoint sync.WaitGroup
+		checkpoint.Go(func() { s.checkpointRuns(t.Context(), runs) })
+		synctest.Wait()
+		require.False(t, runs[0].mu.TryLock())
+		require.True(t, runs[2].mu.TryLock(), "it may end")
+		require.NotZero(t, runs[2].stored)
+		close(store.open)
+		checkpoint.Wait()
+		require.True(t, runs[0].mu.TryLock() && runs[1].mu.TryLock())
+	})
 }
