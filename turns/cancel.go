@@ -26,7 +26,8 @@ func (s *Service) Cancel(ctx context.Context, caller Caller, conversation Conver
 	if turn.ID.Row() != id {
 		q.Cursor = ReplyID(id)
 	}
-	st, err := s.lookup(ctx, q)
+	// A dead worker's reply is not resolved first: it ends as cancelled, by the stop.
+	st, err := s.store.Lookup(ctx, q)
 	if err != nil {
 		return Reply{}, err
 	}
