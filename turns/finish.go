@@ -148,7 +148,7 @@ func (f *finishing) fill(ctx context.Context) error {
 		return nil
 	}
 	f.logger.Error("a part of a reply's log is lost", "turn_id", f.reply.Turn.String(), "reply_id", f.reply.ID.String())
-	e.Verb, e.Status, e.Reason, e.StopReason = VerbAbandon, StatusAbandoned, ReasonShutdown, ""
+	e.Verb, e.Status, e.Reason, e.StopReason = VerbAbandon, StatusAbandoned, ReasonAmbiguous, ""
 	if e.Call != nil {
 		e.Usage.Wasted += e.Call.Usage.Total() - e.Call.Usage.Wasted
 		e.Call.WasteCause, e.Call.Usage.Wasted = wasteLost, e.Call.Usage.Total()

@@ -163,7 +163,7 @@ func TestAReplyOfWhichAPartIsLostIsNeverComplete(t *testing.T) {
 	require.Empty(t, spool.kept)
 	last := store.asked[len(store.asked)-1]
 	require.Equal(t, VerbAbandon, last.Verb)
-	require.Equal(t, ReasonShutdown, last.Reason)
+	require.Equal(t, ReasonAmbiguous, last.Reason)
 	require.Equal(t, stored, last.Content)
 	require.Equal(t, last.Usage.Total(), last.Usage.Wasted)
 }
