@@ -39,6 +39,8 @@ type run struct {
 	unclosed []CallOutcome
 	// owes says that a call of the last owner was closed for nothing, to be answered again here, and that it was not.
 	owes bool
+	// taken is how long the log was when the reply was taken over.
+	taken uint32
 
 	// mu is held while a statement about the reply is under way, so that a checkpoint and the ending never race.
 	mu    sync.Mutex

@@ -106,7 +106,7 @@ func (s *Service) takenRun(ctx context.Context, stale StaleReply, r Reply, owner
 		s.metrics.callEnded(ctx, callLabels{first: call.First, provider: call.Provider, model: call.Model}, o)
 	}
 	if t.again {
-		run.log, run.owes = newRepeatLog(run.log, r.Content), true
+		run.log, run.owes, run.taken = newRepeatLog(run.log, r.Content), true, r.Length
 		s.metrics.duplicate(ctx, "takeover")
 	} else {
 		// How long the provider wanted to be left alone died with the last owner.
@@ -125,7 +125,7 @@ func (r *run) payFor(o *CallOutcome, waste string) {
 	if !r.owes {
 		return
 	}
-	lost := EstimateUsage(r.call.RequestBytes, int(r.stored))
+	lost := EstimateUsage(r.call.RequestBytes, int(r.taken))
 	lost.Wasted, lost.Calls = lost.Total(), 0
 	o.Usage, o.WasteCause = o.Usage.Add(lost), waste
 }

@@ -14,7 +14,7 @@ var Statements = map[string]string{
 	"staleInConversation": staleInConversation, "readLedger": readLedger, "sweepReply": sweepReply,
 	"readReply": readReply, "findTurn": findTurn, "repliesTo": repliesTo, "readSiblings": readSiblings, "readShown": readShown,
 	"createConversation": createConversation, "readConversation": readConversation, "listConversations": listConversations,
-	"updateConversation": updateConversation, "readChunks": readChunks, "supersedeReply": supersedeReply, "stopTurn": stopTurn, "stopReply": stopReply,
+	"updateConversation": updateConversation, "readChunks": readChunks, "supersedeReply": supersedeReply, "stopTurn": stopTurn, "stopReply": stopReply, "noteStop": noteStop,
 	"moveVersion": moveVersion, "moveLeaf": moveLeaf, "selectReply": selectReply, "moveSlot": moveSlot,
 	"ownedReplies": ownedReplies, "readUnsettled": readUnsettled, "mayReturn": mayReturn, "reviveReply": reviveReply,
 	"reopenCall": reopenCall, "salvageReply": salvageReply, "settleReply": settleReply, "correctCall": correctCall,
