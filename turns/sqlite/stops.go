@@ -23,7 +23,8 @@ const stopReply = `UPDATE turns SET cancel_requested = 1,
 // The attempt that was abandoned last is marked too: who reads it learns that its generation goes no further.
 const noteStop = `UPDATE turns SET cancel_requested = 1
 	WHERE conversation_key = @key AND responds_to = @turn AND role = 'assistant' AND status = 'abandoned'
-		AND attempt = (SELECT MAX(attempt) FROM turns WHERE conversation_key = @key AND responds_to = @turn)`
+		AND attempt = (SELECT MAX(attempt) FROM turns WHERE conversation_key = @key AND responds_to = @turn)
+		AND NOT EXISTS (SELECT 1 FROM turns WHERE conversation_key = @key AND responds_to = @turn AND status <> 'abandoned')`
 
 // RequestStop implements turns.Stops. Asked again it only stops a reply that was held meanwhile.
 func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, generation int32) (reply turns.Reply, err error) {

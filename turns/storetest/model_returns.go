@@ -50,10 +50,23 @@ func (m *model) stop(r *modelReply) {
 	if t.cancelled < t.generation {
 		t.cancelled = t.generation
 		m.conversations[r.claim.Key].version++
+		if live == nil {
+			m.newest(r.claim.Key, r.claim.Turn).stop = true
+		}
 	}
 	if live != nil {
 		live.stop = true
 	}
+}
+
+// newest is a turn's reply with the highest attempt.
+func (m *model) newest(key turns.ConversationKey, turn turns.TurnID) (last *modelReply) {
+	for _, r := range m.replies {
+		if r.claim.Key == key && r.claim.Turn == turn && (last == nil || r.claim.Reply.Attempt > last.claim.Reply.Attempt) {
+			last = r
+		}
+	}
+	return last
 }
 
 func (m *model) choose(s turns.Selection) bool {
