@@ -76,10 +76,12 @@ func (w *worker) slowly(in *turnsv1.TurnInput) (next func() *turnsv1.Event, leav
 func TestC39ASlowReaderOnAnotherReplicaCatchesUpFromWhereItIs(t *testing.T) {
 	onEachBus(t, func(t *testing.T, w *world) {
 		owner, other, third := w.serve(), w.serve(), w.serve()
-		const deltas = 40_000 // more than any window between the two ends, and than a mirror keeps
-		w.script(gate("", "mid", deltas, 20))
+		const deltas, size = 5000, 128 // more than any window between the two ends, and than a mirror keeps
+		long := gate("", "mid", deltas, 20)
+		long.Plan.Reply.DeltaBytes = size
+		w.script(long)
 		in := ask(newID(), newID(), "hi")
-		reply := owner.turn(in, nil).at(1 + 19*16).reply
+		reply := owner.turn(in, nil).at(1 + 19*size).reply
 		next, leave := other.slowly(in)
 		require.NoError(t, w.provider.OpenGate("mid"))
 		w.eventually(func() bool { return w.number(qLive) == 1 && w.number(qInFlight) == 0 }) // nobody waits for the reader
@@ -87,7 +89,7 @@ func TestC39ASlowReaderOnAnotherReplicaCatchesUpFromWhereItIs(t *testing.T) {
 		var text strings.Builder
 		var offset uint32
 		events := 0
-		for text.Len() < deltas*16/2 {
+		for text.Len() < deltas*size/2 {
 			e := next()
 			text.WriteString(e.GetDelta().GetText())
 			require.True(t, e.GetNextOffset() == 0 || e.GetOffset() == offset, "neither a gap nor a repeat")
@@ -96,7 +98,7 @@ func TestC39ASlowReaderOnAnotherReplicaCatchesUpFromWhereItIs(t *testing.T) {
 		require.Less(t, events, deltas/10, "who is behind gets more at once")
 		leave()
 		rest := third.follow(in.GetConversationId(), reply, offset).completes()
-		require.Equal(t, deltas*16, text.Len()+len(rest.text), "it went on where it was, and did not begin again")
+		require.Equal(t, deltas*size, text.Len()+len(rest.text), "it went on where it was, and did not begin again")
 		require.Equal(t, owner.turn(in, nil).completes().text, text.String()+rest.text)
 		w.paid(1, 1)
 	})
