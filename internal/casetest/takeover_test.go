@@ -122,9 +122,9 @@ func TestARepeatedAnswerThatDiffersIsNeverShownUnderTheSameReply(t *testing.T) {
 		dying, die := w.cutOff()
 		other := w.serve()
 		in := ask(newID(), newID(), "hi")
-		seen := dying.turn(in, nil).at(1 + 19*16)
+		seen := dying.turn(in, nil).at(1 + 20*16) // all that was said before the gate
 		far := other.follow(in.GetConversationId(), seen.reply, 0)
-		far.at(1 + 19*16)
+		far.at(1 + 20*16)
 		die()
 		got := far.abandons(ambiguous)
 		require.Contains(t, seen.text, got.text, "nothing of the other answer")
