@@ -15,33 +15,20 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 		return pendingRun{}, err
 	}
 	options := a.options(st)
-	route, err := a.generator.Route(options.Model)
-	if err != nil {
-		return pendingRun{}, err
-	}
-	var path []PathRow
-	if !parent.IsZero() {
-		if path, err = a.store.ReadPath(ctx, a.key, parent, PathLimit{Rows: pathRows, Bytes: pathBytes}); err != nil {
-			return pendingRun{}, err
-		}
-	}
 	var pinned RowID
 	if st.Newest != nil && a.regenerate == nil {
 		pinned = st.Newest.WindowStart
 	}
-	w, err := buildWindow(path, a.Input.Turn, a.Input.Content, options, route.Limits, pinned)
+	turn := UserTurn{ID: a.Input.Turn, Parent: parent, Content: a.Input.Content}
+	request, start, err := a.requestOf(ctx, a.key, turn, options, pinned)
 	if err != nil {
 		return pendingRun{}, err
 	}
-	request, err := a.generator.Build(route, w.prompt)
-	if err != nil {
-		return pendingRun{}, err
-	}
-	limit := route.Limits.Total + a.set.MaxWait
+	limit := request.Route.Limits.Total + a.set.MaxWait
 	if a.Deadline > 0 {
 		limit = min(limit, a.Deadline)
 	}
-	p := pendingRun{claim: a.claimOf(st, request, w.start, limit+replyGrace), request: request, limit: limit}
+	p := pendingRun{claim: a.claimOf(st, request, start, limit+replyGrace), request: request, limit: limit}
 	p.turn = a.newTurn(st, parent)
 	if st.Turn == nil {
 		p.claim.NewTurn = p.turn
@@ -56,6 +43,26 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 		p.claim.Reply.Options = options
 	}
 	return p, nil
+}
+
+// requestOf builds a turn's request and says where its window starts: at pinned, unless that is zero.
+func (s *Service) requestOf(ctx context.Context, key ConversationKey, turn UserTurn, options Options, pinned RowID) (Request, RowID, error) {
+	route, err := s.generator.Route(options.Model)
+	if err != nil {
+		return Request{}, RowID{}, err
+	}
+	var path []PathRow
+	if !turn.Parent.IsZero() {
+		if path, err = s.store.ReadPath(ctx, key, turn.Parent, PathLimit{Rows: pathRows, Bytes: pathBytes}); err != nil {
+			return Request{}, RowID{}, err
+		}
+	}
+	w, err := buildWindow(path, turn.ID, turn.Content, options, route.Limits, pinned)
+	if err != nil {
+		return Request{}, RowID{}, err
+	}
+	request, err := s.generator.Build(route, w.prompt)
+	return request, w.start, err
 }
 
 // defaultGrace is how long the last follower may be gone where a client asks to stop then and says no time.

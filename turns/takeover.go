@@ -219,23 +219,3 @@ func (s *Service) rebuild(ctx context.Context, key ConversationKey, r Reply, own
 		}},
 	}, nil
 }
-
-// requestOf builds a turn's request with a pinned window.
-func (s *Service) requestOf(ctx context.Context, key ConversationKey, turn UserTurn, options Options, pinned RowID) (Request, RowID, error) {
-	route, err := s.generator.Route(options.Model)
-	if err != nil {
-		return Request{}, RowID{}, err
-	}
-	var path []PathRow
-	if !turn.Parent.IsZero() {
-		if path, err = s.store.ReadPath(ctx, key, turn.Parent, PathLimit{Rows: pathRows, Bytes: pathBytes}); err != nil {
-			return Request{}, RowID{}, err
-		}
-	}
-	w, err := buildWindow(path, turn.ID, turn.Content, options, route.Limits, pinned)
-	if err != nil {
-		return Request{}, RowID{}, err
-	}
-	request, err := s.generator.Build(route, w.prompt)
-	return request, w.start, err
-}
