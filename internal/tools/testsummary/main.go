@@ -4,7 +4,8 @@
 //
 // It runs go test with ARGS and shows the closing line of each package, the output of what failed and the reason of
 // each skip. The last line is "PASS NAME tests=.. packages=.. skipped=.. postgres=used|none seconds=.." or "FAIL NAME
-// why", and the exit status agrees with it. With CI=true a run in which no test used Postgres fails.
+// why", and the exit status agrees with it. With CI=true a run in which no test used Postgres, or in which a test was
+// skipped, fails: there every test has what it needs.
 package main
 
 import (

@@ -169,6 +169,8 @@ func (s *summary) verdict(runErr error, inCI bool) (line string, ok bool) {
 		return "no test was run", false
 	case inCI && !s.postgres:
 		return "no test used Postgres, and CI=true", false
+	case inCI && s.skipped > 0:
+		return fmt.Sprintf("skipped=%d tests=%d, and CI=true", s.skipped, s.tests), false
 	}
 	used := "none"
 	if s.postgres {

@@ -53,6 +53,16 @@ func TestASkipIsShownWithItsReasonAndPostgresIsMissedInCI(t *testing.T) {
 	require.Contains(t, line, "no test used Postgres")
 }
 
+func TestASkipFailsInCIAlone(t *testing.T) {
+	s, _ := summed(t, append(passing, `{"Action":"skip","Package":"x/a","Test":"TestTwo"}`)...)
+	line, ok := s.verdict(nil, false)
+	require.True(t, ok)
+	require.Equal(t, "tests=1 packages=1 skipped=1 postgres=used", line)
+	line, ok = s.verdict(nil, true)
+	require.False(t, ok)
+	require.Equal(t, "skipped=1 tests=1, and CI=true", line)
+}
+
 func TestAFailureShowsItsOutputAndIsNamed(t *testing.T) {
 	s, shown := summed(t, append(passing,
 		`{"Action":"output","Package":"x/c","Test":"TestThree","Output":"    three_test.go:9: boom\n"}`,
