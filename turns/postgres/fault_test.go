@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnd/turnd/internal/pgtest"
@@ -271,18 +270,3 @@ func TestAPoolerThatLosesStatementsIsNamedWithItsRemedy(t *testing.T) {
 }
 
 func pgError(state string) error { return &pgconn.PgError{Code: state} }
-
-// databaseOn migrates a database that a test has made itself.
-func databaseOn(t *testing.T, dsn string) database {
-	t.Helper()
-	require.NoError(t, migrate(dsn))
-	d := database{dsn: dsn}
-	var err error
-	d.store, err = Open(t.Context(), Config{URL: dsn, MaxConns: 8})
-	require.NoError(t, err)
-	t.Cleanup(d.store.Close)
-	d.rows, err = pgxpool.New(t.Context(), dsn)
-	require.NoError(t, err)
-	t.Cleanup(d.rows.Close)
-	return d
-}

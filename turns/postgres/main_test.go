@@ -40,8 +40,18 @@ type database struct {
 	rows  *pgxpool.Pool
 }
 
-func open(t testing.TB) database {
-	d := database{dsn: pgtest.Migrated(t, migrate)}
+func open(t testing.TB) database { return opened(t, pgtest.Migrated(t, migrate)) }
+
+// databaseOn migrates a database that a test has made itself.
+func databaseOn(t testing.TB, dsn string) database {
+	t.Helper()
+	require.NoError(t, migrate(dsn))
+	return opened(t, dsn)
+}
+
+func opened(t testing.TB, dsn string) database {
+	t.Helper()
+	d := database{dsn: dsn}
 	var err error
 	d.store, err = Open(t.Context(), Config{URL: d.dsn, MaxConns: 8})
 	require.NoError(t, err)

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -159,20 +158,12 @@ func TestThePoolsTogetherAreAsLargeAsWasAsked(t *testing.T) {
 }
 
 func TestWithoutAServerTheStoreIsUnavailable(t *testing.T) {
-	server, err := pgtest.Start(t.Context(), "")
-	if errors.Is(err, pgtest.ErrNoPostgres) {
-		t.Skip("there is no Postgres to start and to stop again")
-	}
-	require.NoError(t, err)
-	d := database{dsn: server.DSN("postgres")}
-	require.NoError(t, migrate(d.dsn))
-	d.store, err = Open(t.Context(), Config{URL: d.dsn})
-	require.NoError(t, err)
-	defer d.store.Close()
+	server := pgtest.Alone(t)
+	d := databaseOn(t, server.DSN("postgres"))
 	c := d.win(t, newClaim(d.worker(t)))
 	require.NoError(t, server.Stop())
 
-	_, err = d.store.ReadReply(t.Context(), c.Key, c.Reply.ID)
+	_, err := d.store.ReadReply(t.Context(), c.Key, c.Reply.ID)
 	unavailable(t, err, false)
 	for name, write := range d.writes(t.Context(), c) {
 		_, err := write()
