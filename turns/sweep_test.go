@@ -103,6 +103,21 @@ func TestASweptReplyCostsItsClosedCallsAndAnEstimateOfTheOpenOnes(t *testing.T) 
 	require.Equal(t, Usage{Input: 29, Output: 14, Source: SourceEstimated, Wasted: 30, Calls: 3}, store.swept[0].Usage)
 }
 
+// forgetful is a Generator whose endpoint knows no key.
+type forgetful struct{ Generator }
+
+func (forgetful) Route(string) (Route, error) { return Route{}, nil }
+
+func TestACallThatCanNotBeSentAgainIsSweptBeforeItsConversationIsRead(t *testing.T) {
+	store := &staleStore{rows: map[ReplyID]Reply{}} // anything else that is asked of it fails
+	store.add(func(*Reply) {})
+	store.stale[0].OpenCalls = []OpenCall{{ID: CallID{newID()}}}
+	s := sweeper(t, store)
+	s.set, s.generator, s.admission = DefaultSettings(), forgetful{}, &admission{places: 1}
+	require.NoError(t, s.sweep(t.Context(), StaleQuery{}))
+	require.Len(t, store.swept, 1)
+}
+
 // slowStore is a Store whose lease is served by one connection, over which each answer takes a while.
 type slowStore struct {
 	staleStore

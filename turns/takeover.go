@@ -74,13 +74,17 @@ func (s *Service) takeOver(ctx context.Context, stale StaleReply, r Reply) (take
 	return true, nil
 }
 
-// mayTakeOver looks at what is known without asking anybody.
+// mayTakeOver looks at what is known without asking the store: of a worker that died with many replies most are swept.
 func (s *Service) mayTakeOver(stale StaleReply, r Reply) bool {
 	if !stale.OwnerDead || stale.CancelRequested || r.CancelRequested || stale.DeadlinePassed || r.Epoch >= MaxEpoch ||
 		r.Calls >= s.set.MaxCalls {
 		return false
 	}
-	return len(stale.OpenCalls) > 0 || r.Length == 0
+	if len(stale.OpenCalls) == 0 {
+		return r.Length == 0
+	}
+	route, err := s.generator.Route(r.Model)
+	return err != nil || resendable(route.Capabilities, r.Age) // rebuild says what is wrong with the model
 }
 
 // takenRun takes a reply over and gives its run, nil if it is not this worker's.
@@ -159,9 +163,6 @@ func (s *Service) planTakeover(ctx context.Context, stale StaleReply, r Reply, o
 	pending, err := s.rebuild(ctx, stale.Key, r, owner)
 	if err != nil {
 		s.logger.Info("reply not taken over", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "err", err)
-		return t, false
-	}
-	if t.again && !resendable(pending.request.Route.Capabilities, r.Age) {
 		return t, false
 	}
 	made := len(stale.OpenCalls) + int(stale.Reply.Usage.Calls)
