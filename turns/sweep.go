@@ -159,9 +159,13 @@ func (s *Service) sweepAway(ctx context.Context, stale StaleReply, r Reply) erro
 		return err
 	}
 	for i, call := range stale.OpenCalls {
-		s.metrics.callEnded(ctx, callLabels{first: call.First, provider: call.Provider, model: call.Model}, sw.Calls[i])
+		s.metrics.callEnded(ctx, call.labels(), sw.Calls[i])
 	}
 	s.metrics.replyEnded(ctx, sw.Status, sw.Reason)
 	s.logger.Info("stale reply swept", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "reason", string(sw.Reason))
 	return nil
+}
+
+func (c OpenCall) labels() callLabels {
+	return callLabels{first: c.First, provider: c.Provider, model: c.Model}
 }

@@ -43,7 +43,6 @@ func (t *takeovers) has(id ReplyID) bool {
 
 // takeover is a stale reply on its way to a new owner.
 type takeover struct {
-	StaleReply
 	// again says that a call is sent again, under the key of the one that was lost.
 	again   bool
 	pending pendingRun
@@ -93,8 +92,8 @@ func (s *Service) takenRun(ctx context.Context, stale StaleReply, r Reply, owner
 	if !ok {
 		return nil, nil
 	}
-	result, won, err := s.commitTakeover(ctx, t.item)
-	if err != nil || !won {
+	result, err := s.commitTakeover(ctx, t.item)
+	if err != nil || !result.Won {
 		return nil, err
 	}
 	r.Epoch, r.Owner, r.Calls = t.item.Fence.Epoch+1, owner, result.Calls
@@ -106,8 +105,7 @@ func (s *Service) takenRun(ctx context.Context, stale StaleReply, r Reply, owner
 	run.usage = stale.Reply.Usage
 	for i, o := range t.item.Closed {
 		run.usage = run.usage.Add(o.Usage)
-		call := stale.OpenCalls[i]
-		s.metrics.callEnded(ctx, callLabels{first: call.First, provider: call.Provider, model: call.Model}, o)
+		s.metrics.callEnded(ctx, stale.OpenCalls[i].labels(), o)
 	}
 	if t.again {
 		run.log, run.owes, run.taken = newRepeatLog(run.log, r.Content), true, r.Length
@@ -136,30 +134,30 @@ func (r *run) payFor(o *CallOutcome, waste string) {
 
 // commitTakeover writes a takeover. Its outcome is never assumed: after an error the same is sent again, which waits for the
 // one that was lost, and then the row is read.
-func (s *Service) commitTakeover(ctx context.Context, t Takeover) (result TakeoverResult, won bool, err error) {
+func (s *Service) commitTakeover(ctx context.Context, t Takeover) (result TakeoverResult, err error) {
 	unsure := false
 	for range lostRounds {
 		result, err = s.store.TakeOver(ctx, t)
 		switch {
 		case err == nil && (result.Won || !unsure):
-			return result, result.Won, nil
+			return result, nil
 		case err == nil:
 			row, err := s.store.ReadReply(ctx, t.Fence.Key, t.Fence.Reply)
-			won = err == nil && row.Status == StatusInFlight && row.Owner == t.Owner && row.Epoch == t.Fence.Epoch+1
-			return TakeoverResult{Won: won, Calls: row.Calls}, won, err
+			won := err == nil && row.Status == StatusInFlight && row.Owner == t.Owner && row.Epoch == t.Fence.Epoch+1
+			return TakeoverResult{Won: won, Calls: row.Calls}, err
 		case !errors.Is(err, ErrUnknownOutcome):
-			return result, false, err
+			return result, err
 		}
 		if unsure = true; !pause(ctx, unsurePause) {
 			break
 		}
 	}
-	return result, false, err
+	return result, err
 }
 
 // planTakeover works out whether a reply can be gone on with, and how.
 func (s *Service) planTakeover(ctx context.Context, stale StaleReply, r Reply, owner WorkerID) (t takeover, ok bool) {
-	t.StaleReply, t.again = stale, len(stale.OpenCalls) > 0
+	t.again = len(stale.OpenCalls) > 0
 	pending, err := s.rebuild(ctx, stale.Key, r, owner)
 	if err != nil {
 		s.logger.Info("reply not taken over", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "err", err)
