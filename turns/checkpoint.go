@@ -180,7 +180,7 @@ func (r *run) refused(ctx context.Context) {
 		return
 	case err != nil:
 		return // the next tick asks again
-	case row.Status == StatusInFlight && row.Epoch == r.fence.Epoch && row.Owner == r.fence.Owner:
+	case row.Status == StatusInFlight && row.under(r.fence):
 		r.storedIs(row.Length)
 		return
 	case row.Status == StatusInFlight && r.adopts(row):

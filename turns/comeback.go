@@ -30,7 +30,7 @@ func (r *run) comeBack(ctx context.Context, e Ending, row Reply) (ended Reply, o
 // revivable reports whether the reply was ended from outside in a way that its last owner may undo.
 func (r Reply) revivable(last Fence) bool {
 	return r.Status == StatusAbandoned && slices.Contains(Revivable, r.Reason) && !r.Settled && !r.CancelRequested &&
-		r.Epoch == last.Epoch && r.Owner == last.Owner
+		r.under(last)
 }
 
 // revive brings a reply back that was ended from outside while it was still streaming, so that no redelivery pays for it
@@ -80,8 +80,7 @@ func (r *run) adopts(row Reply) bool {
 
 // revived runs the reply under its next epoch from now on. The caller holds mu.
 func (r *run) revived(stored uint32) {
-	r.fence.Epoch, r.fence.Owner, r.reviver = r.fence.Epoch+1, r.reviver, WorkerID{}
-	r.reply.Epoch, r.reply.Owner, r.stored = r.fence.Epoch, r.fence.Owner, stored
-	r.log.Renewed(r.fence.Epoch)
+	r.goOn(r.fence.Epoch+1, r.reviver, stored)
+	r.reviver = WorkerID{}
 	r.logger.Info("reply revived", "reply_id", r.reply.ID.String(), "turn_id", r.reply.Turn.String())
 }

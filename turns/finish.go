@@ -243,7 +243,7 @@ func (r *run) end(ctx context.Context, e *Ending) (ended Reply, ok bool, err err
 	if r.adopts(row) {
 		e.Fence = r.fence
 	}
-	mine := row.Epoch == r.fence.Epoch && row.Owner == r.fence.Owner
+	mine := row.under(r.fence)
 	switch {
 	case mine && row.Settled && row.Status == e.Status && row.Reason == e.Reason && row.Length == e.Length:
 		return r.endedReply(*e, row.EndTime), true, nil

@@ -53,7 +53,7 @@ func (r *run) reclaim(ctx context.Context) (back bool, err error) {
 			return false, err
 		}
 		if st.Cursor != nil {
-			return r.isBack(*st.Cursor, owner), nil
+			return r.isBack(ctx, *st.Cursor, owner), nil
 		}
 		claim, ok := r.claimAgain(st, owner)
 		if !ok {
@@ -70,8 +70,7 @@ func (r *run) reclaim(ctx context.Context) (back bool, err error) {
 		case err != nil:
 			return false, err
 		case results[0].Won:
-			r.goOn(claim.Reply.Epoch, owner, 0)
-			r.bookAgain(ctx)
+			r.putBack(ctx, claim.Reply.Epoch, owner, 0)
 			return true, nil
 		}
 	}
@@ -79,23 +78,21 @@ func (r *run) reclaim(ctx context.Context) (back bool, err error) {
 }
 
 // isBack takes over the fence of a row that was found after all: an insertion without an answer had landed.
-func (r *run) isBack(row Reply, owner WorkerID) bool {
+func (r *run) isBack(ctx context.Context, row Reply, owner WorkerID) bool {
 	if row.Status != StatusInFlight || row.Owner != owner || row.Epoch < r.fence.Epoch || row.Epoch > r.fence.Epoch+1 {
 		return false
 	}
-	r.goOn(row.Epoch, owner, row.Length)
-	r.bookAgain(context.WithoutCancel(r.last))
+	r.putBack(ctx, row.Epoch, owner, row.Length)
 	return true
 }
 
-// goOn runs the reply under another fence from now on.
-func (r *run) goOn(epoch int64, owner WorkerID, stored uint32) {
-	r.fence.Epoch, r.fence.Owner = epoch, owner
-	r.reply.Epoch, r.reply.Owner = epoch, owner
-	r.stored, r.noted = stored, ""
-	r.log.Renewed(epoch)
+// putBack goes on with a reply whose row is there again, and stores again what was lost with it.
+func (r *run) putBack(ctx context.Context, epoch int64, owner WorkerID, stored uint32) {
+	r.goOn(epoch, owner, stored)
+	r.noted = ""
 	r.logger.Warn("reply was lost by the database and is put back", "reply_id", r.reply.ID.String(),
 		"turn_id", r.reply.Turn.String(), "epoch", epoch)
+	r.bookAgain(ctx)
 }
 
 // claimAgain is the claim that inserts the reply again, if things stand so that it may.

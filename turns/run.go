@@ -67,7 +67,7 @@ func (s *Service) start(p pendingRun, reply Reply) {
 func (s *Service) newRun(p pendingRun, reply Reply) *run {
 	return &run{
 		Service: s, key: p.claim.Key, reply: reply, request: p.request, claim: p.claim, turn: p.turn, call: p.claim.Call,
-		fence:    Fence{Key: p.claim.Key, Reply: reply.ID, Epoch: reply.Epoch, Owner: reply.Owner},
+		fence:    reply.fence(p.claim.Key),
 		deadline: time.Now().Add(p.limit), log: s.logs.Open(p.claim.Key, reply),
 	}
 }

@@ -105,8 +105,7 @@ func (s *Service) stillRuns(ctx context.Context, stale StaleReply) (r Reply, ok 
 	if errors.Is(err, ErrNotFound) {
 		return Reply{}, false, nil
 	}
-	was := stale.Reply
-	return r, err == nil && r.Status == StatusInFlight && r.Epoch == was.Epoch && r.Owner == was.Owner, err
+	return r, err == nil && r.Status == StatusInFlight && r.under(stale.Reply.fence(stale.Key)), err
 }
 
 // sweepOne goes on with one stale reply, or ends it: what its worker had checkpointed is its partial content, and the calls
@@ -134,7 +133,7 @@ func (s *Service) sweepOne(ctx context.Context, stale StaleReply) error {
 // sweepAway ends a stale reply from outside.
 func (s *Service) sweepAway(ctx context.Context, stale StaleReply, r Reply) error {
 	sw := Sweeping{
-		Fence: Fence{Key: stale.Key, Reply: r.ID, Epoch: r.Epoch, Owner: r.Owner},
+		Fence: r.fence(stale.Key),
 		Verb:  VerbSweep, Status: StatusAbandoned, Reason: ReasonLeaseExpired, Content: r.Content, Length: r.Length,
 		Usage: stale.Reply.Usage,
 	}

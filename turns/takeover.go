@@ -167,7 +167,7 @@ func (s *Service) planTakeover(ctx context.Context, stale StaleReply, r Reply, o
 	pending.claim.Call = NewCall{ID: CallID{newID()}, Number: made + 1, RequestBytes: len(pending.request.Body),
 		Key: KeyFor(r.Turn, r.Generation, pending.request.Hash)}
 	t.pending = pending
-	t.item = Takeover{Fence: Fence{Key: stale.Key, Reply: r.ID, Epoch: r.Epoch, Owner: r.Owner}, StoredLength: r.Length,
+	t.item = Takeover{Fence: r.fence(stale.Key), StoredLength: r.Length,
 		Owner: owner, Call: pending.claim.Call, MaxCalls: s.set.MaxCalls}
 	for _, open := range stale.OpenCalls {
 		// It used nothing of its own: the generation it began is answered again, and billed once, with the call that repeats
