@@ -48,15 +48,16 @@ type Dir struct {
 
 var _ turns.Spool = (*Dir)(nil)
 
-// disk are the steps that make a write durable, in a form that a test can watch.
+// disk are the steps that make a write durable and the one that a read may fail at, in a form that a test can watch.
 type disk struct {
+	open   func(string) (*os.File, error)
 	sync   func(*os.File) error
 	rename func(from, to string) error
 }
 
 // Open makes the directory and tries whether it can be written.
 func Open(cfg Config) (*Dir, error) {
-	d := &Dir{path: cfg.Path, max: cfg.MaxBytes, logger: cfg.Logger, disk: disk{(*os.File).Sync, os.Rename}}
+	d := &Dir{path: cfg.Path, max: cfg.MaxBytes, logger: cfg.Logger, disk: disk{os.Open, (*os.File).Sync, os.Rename}}
 	if d.max <= 0 {
 		d.max = DefaultMaxBytes
 	}

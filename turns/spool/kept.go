@@ -61,28 +61,32 @@ func (d *Dir) Kept(ctx context.Context, limit int, pass func(turns.ReplyID) bool
 // walk lists the files of all conversations. What is not named like a conversation is somebody else's and left alone.
 func (d *Dir) walk(ctx context.Context) (files []found, err error) {
 	room := walkMax
-	err = entries(d.path, &room, func(folder fs.DirEntry) error {
+	err = d.entries(d.path, &room, func(folder fs.DirEntry) error {
 		if id, err := uuid.Parse(folder.Name()); err != nil || id.String() != folder.Name() || !folder.IsDir() {
 			return nil
 		}
 		path := filepath.Join(d.path, folder.Name())
-		err := entries(path, &room, func(e fs.DirEntry) error {
+		err := d.entries(path, &room, func(e fs.DirEntry) error {
 			if f, ok := d.look(path, e); ok {
 				files = append(files, f)
 			}
 			return ctx.Err()
 		})
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // another process dropped the last file of it
+		switch {
+		case err == nil, errors.Is(err, fs.ErrNotExist): // gone: another process dropped the last file of it
+		case ctx.Err() != nil:
+			return ctx.Err()
+		default: // it may belong to another user, or lie on a bad place of the disk; those behind it do not
+			d.logger.Warn("folder of the spool not read", "folder", d.name(path), "err", err)
 		}
-		return err
+		return nil
 	})
 	return files, err
 }
 
 // entries calls f for what is in a directory, and takes each from room. It stops when there is none left.
-func entries(path string, room *int, f func(fs.DirEntry) error) error {
-	dir, err := os.Open(path)
+func (d *Dir) entries(path string, room *int, f func(fs.DirEntry) error) error {
+	dir, err := d.disk.open(path)
 	if err != nil {
 		return err
 	}

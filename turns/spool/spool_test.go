@@ -203,6 +203,24 @@ func TestWhatCanNotBeReadIsSetAsideOnceAndKeepsNoOtherFromBeingRead(t *testing.T
 	}
 }
 
+func TestAFolderThatCanNotBeReadKeepsNoOtherFromBeingRead(t *testing.T) {
+	d, log := opened(t, t.TempDir())
+	bad, good := spooled(), spooled()
+	require.NoError(t, d.Keep(t.Context(), bad))
+	require.NoError(t, d.Keep(t.Context(), good))
+	folder := filepath.Dir(d.file(bad.Ending.Fence))
+	d.disk.open = func(path string) (*os.File, error) {
+		if path == folder {
+			return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrPermission}
+		}
+		return os.Open(path)
+	}
+	require.Empty(t, cmp.Diff([]turns.Spooled{good}, kept(t, d)))
+	require.Contains(t, log.String(), filepath.Base(folder))
+	d.disk.open = os.Open
+	require.Len(t, kept(t, d), 2, "it is read once it can be")
+}
+
 func written(t *testing.T, path string, raw []byte) string {
 	t.Helper()
 	require.NoError(t, os.WriteFile(path, raw, 0o600))
