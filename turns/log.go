@@ -231,6 +231,16 @@ func (l *Log) From(offset uint32, max int) ([]Piece, uint32, error) {
 	return pieces, offset, nil
 }
 
+// FromRune is From for an offset that may lie inside a rune: it reads from where the rune starts, and says where that is.
+func (l *Log) FromRune(offset uint32, max int) (from uint32, pieces []Piece, err error) {
+	for from = offset; offset-from < utf8.UTFMax; from-- {
+		if pieces, _, err = l.From(from, max); err == nil || from == 0 {
+			return from, pieces, err
+		}
+	}
+	return 0, nil, err
+}
+
 // blockAt is the index of the last block that starts at or before the offset.
 func (l *Log) blockAt(offset uint32) int {
 	i := len(l.blocks) - 1

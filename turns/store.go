@@ -492,6 +492,14 @@ type LogPosition struct {
 	Max   int
 }
 
+// Until is the offset from which on nothing more is asked for.
+func (p LogPosition) Until() int64 {
+	if p.Max <= 0 {
+		return 1 << 32 // beyond every offset of a log
+	}
+	return int64(p.From) + int64(p.Max)
+}
+
 // LogView is a reply's row, without content, and a part of its stored log. The part begins at From, which is at or before
 // the offset that was asked for: logs are stored in chunks, and one is read whole.
 type LogView struct {

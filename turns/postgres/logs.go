@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype/zeronull"
@@ -35,9 +34,6 @@ CROSS JOIN LATERAL (
 JOIN conversations c ON c.conversation_key = t.conversation_key
 LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'`
 
-// logEnd is beyond every offset of a log.
-const logEnd = int64(1) << 32
-
 type logRow struct {
 	N          int
 	FromOffset int64
@@ -55,7 +51,7 @@ func (s *Store) ReadLogs(ctx context.Context, positions []turns.LogPosition) ([]
 		"key":   column(positions, func(p *turns.LogPosition) zeronull.UUID { return zeronull.UUID(p.Key) }),
 		"reply": column(positions, func(p *turns.LogPosition) zeronull.UUID { return zeronull.UUID(p.Reply.UUID) }),
 		"from":  column(positions, func(p *turns.LogPosition) int64 { return int64(p.From) }),
-		"upto":  column(positions, upto),
+		"upto":  column(positions, func(p *turns.LogPosition) int64 { return p.Until() }),
 	}, pgx.RowToStructByName[logRow])
 	if err != nil {
 		return nil, mapRead("read logs", err)
@@ -67,14 +63,6 @@ func (s *Store) ReadLogs(ctx context.Context, positions []turns.LogPosition) ([]
 		}
 	}
 	return views, nil
-}
-
-// upto is the offset from which on no chunk is read.
-func upto(p *turns.LogPosition) int64 {
-	if p.Max <= 0 {
-		return logEnd
-	}
-	return int64(p.From) + int64(p.Max)
 }
 
 // view splits the log from the row. Of a reply in flight chunks were read; the whole content of one that has ended is cut
@@ -89,25 +77,14 @@ func (r *logRow) view(limit int) (turns.LogView, error) {
 	}
 	view := turns.LogView{From: uint32(r.Starts), Pieces: reply.Content}
 	if reply.Content = nil; r.Content != "" {
-		if view.From, view.Pieces, err = cut(view.Pieces, uint32(r.FromOffset), limit); err != nil {
+		log, err := turns.LogOf(view.Pieces)
+		if err != nil {
+			return turns.LogView{}, err
+		}
+		if view.From, view.Pieces, err = log.FromRune(uint32(r.FromOffset), limit); err != nil {
 			return turns.LogView{}, err
 		}
 	}
 	view.Reply = *reply
 	return view, nil
-}
-
-// cut is a log from an offset on, or from the start of the rune that the offset lies in.
-func cut(content []turns.Piece, offset uint32, limit int) (uint32, []turns.Piece, error) {
-	log, err := turns.LogOf(content)
-	if err != nil {
-		return 0, nil, err
-	}
-	var pieces []turns.Piece
-	for from := offset; offset-from < utf8.UTFMax; from-- {
-		if pieces, _, err = log.From(from, limit); err == nil || from == 0 {
-			return from, pieces, err
-		}
-	}
-	return 0, nil, err
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"unicode/utf8"
 
 	"github.com/turnd/turnd/turns"
 )
@@ -53,15 +52,9 @@ const readChunks = `SELECT start_offset, pieces FROM reply_chunks
 			WHERE conversation_key = @key AND reply_id = @reply AND start_offset <= @from), 0)
 	ORDER BY start_offset`
 
-// logEnd is beyond every offset of a log.
-const logEnd = int64(1) << 32
-
 // chunks is the stored log of a reply in flight from the chunk on that holds the offset, and where that begins.
 func (t *tx) chunks(p turns.LogPosition) (from uint32, pieces []turns.Piece, err error) {
-	from, upto := p.From, logEnd
-	if p.Max > 0 {
-		upto = int64(p.From) + int64(p.Max)
-	}
+	from = p.From
 	err = t.query(func(scan func(...any) error) error {
 		var data []byte
 		var starts uint32
@@ -72,7 +65,7 @@ func (t *tx) chunks(p turns.LogPosition) (from uint32, pieces []turns.Piece, err
 		chunk, err := turns.DecodePieces(data)
 		pieces = append(pieces, chunk...)
 		return asUnreadable(err)
-	}, readChunks, arg("key", p.Key[:]), blob("reply", p.Reply.UUID), arg("from", p.From), arg("upto", upto))
+	}, readChunks, arg("key", p.Key[:]), blob("reply", p.Reply.UUID), arg("from", p.From), arg("upto", p.Until()))
 	return from, pieces, err
 }
 
@@ -86,10 +79,6 @@ func cut(content []byte, offset uint32, limit int) (uint32, []turns.Piece, error
 	if err != nil {
 		return 0, nil, asUnreadable(err)
 	}
-	for from := offset; offset-from < utf8.UTFMax; from-- {
-		if pieces, _, err = log.From(from, limit); err == nil || from == 0 {
-			return from, pieces, asUnreadable(err)
-		}
-	}
-	return 0, nil, asUnreadable(err)
+	from, pieces, err := log.FromRune(offset, limit)
+	return from, pieces, asUnreadable(err)
 }
