@@ -106,7 +106,7 @@ func (c *client) live(open, ctx context.Context) {
 func (c *client) play(ctx context.Context, conversation string) {
 	class := c.mix.classes[c.dice(len(c.mix.classes))]
 	t := c.rec.newTurn(&sentTurn{
-		tenant: c.tenant, conversation: conversation, id: uuid.NewString(), class: class,
+		tenant: c.tenant, conversation: conversation, id: uuid.NewString(),
 		text: fmt.Sprintf("%s question %d of client %d", class, c.dice(1_000_000), c.n), model: []string{"anthropic", "openai"}[c.dice(2)],
 	})
 	var errands sync.WaitGroup

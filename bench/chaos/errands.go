@@ -141,7 +141,7 @@ func (c *client) cancelOnce(ctx context.Context, t *sentTurn) bool {
 		return false
 	}
 	reply := got.GetReply()
-	o.answered, o.reply, o.generation, o.status = o.done, reply.GetReplyId(), reply.GetGeneration(), reply.GetStatus()
+	o.answered, o.reply, o.generation = o.done, reply.GetReplyId(), reply.GetGeneration()
 	if reply.GetStatus() == turnsv1.ReplyStatus_REPLY_STATUS_IN_FLIGHT {
 		c.rec.broke("P8", "the stop of turn %s was answered with a reply in flight", t.id)
 	}
@@ -153,7 +153,6 @@ func (c *client) regenerate(ctx context.Context, t *sentTurn, worker int, reply 
 	ctx, cancel := context.WithTimeout(c.outgoing(ctx), callTime)
 	defer cancel()
 	o := c.rec.begin(askRegenerate, t, worker)
-	o.replaces = reply
 	got, err := c.stubs[worker].RegenerateReply(ctx, &turnsv1.RegenerateReplyRequest{ConversationId: t.conversation, ReplyId: reply})
 	o.done = time.Now()
 	if err != nil {

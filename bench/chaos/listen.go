@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
@@ -36,7 +35,6 @@ type outcome struct {
 	advice turnsv1.RetryAdvice
 	wait   time.Duration
 	reply  string
-	code   codes.Code
 }
 
 const (
@@ -60,7 +58,7 @@ type ear struct {
 	end  *outcome
 }
 
-// listen reads a stream to its end. Each event pushes the time back at which give up is called.
+// listen reads a stream to its end. Each event pushes back the time at which leave is called.
 func (e *ear) listen(recv func() (*turnsv1.Event, error), leave context.CancelFunc) outcome {
 	timer := time.AfterFunc(patience, leave)
 	defer timer.Stop()
@@ -115,7 +113,7 @@ func (e *ear) failed(err error) outcome {
 // refusal reads an error: who refuses says why and what to do, a connection that is lost says nothing.
 func refusal(err error) outcome {
 	s := status.Convert(err)
-	out := outcome{kind: endLost, code: s.Code()}
+	out := outcome{kind: endLost}
 	for _, d := range s.Details() {
 		switch d := d.(type) {
 		case *errdetails.ErrorInfo:

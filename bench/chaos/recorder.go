@@ -31,7 +31,6 @@ const (
 type op struct {
 	n      int
 	kind   kind
-	tenant string
 	worker int
 	turn   *sentTurn
 	// call is when it was sent, answered when it was known what it was taken for, done when its stream or call was over.
@@ -41,9 +40,7 @@ type op struct {
 	reply      string // that it was answered with, empty if that never came
 	attempt    int32
 	generation int32
-	status     turnsv1.ReplyStatus // with askCancel
-	replayed   bool                // with askRegenerate
-	replaces   string              // with askRegenerate
+	replayed   bool // with askRegenerate
 	err        string
 	ended      string // terminal event, empty if the stream was lost
 }
@@ -54,9 +51,7 @@ type sentTurn struct {
 	conversation string
 	id           string
 	text         string
-	class        string
 	model        string
-	begun        time.Time
 
 	mu        sync.Mutex
 	accepted  *turnsv1.UserTurn // as the first delivery was told
@@ -74,11 +69,10 @@ type told struct {
 
 // seenReply is all that clients saw of one reply.
 type seenReply struct {
-	turn  *sentTurn
-	log   []int16 // a byte for each offset, unseen as -1; blockStart and blockEnd stand for what takes 1
-	by    []int32 // the op that saw it first
-	ends  []told
-	first time.Time
+	turn *sentTurn
+	log  []int16 // a byte for each offset, unseen as -1; blockStart and blockEnd stand for what takes 1
+	by   []int32 // the op that saw it first
+	ends []told
 }
 
 const (
@@ -120,7 +114,6 @@ func (r *recorder) count(figure string) {
 }
 
 func (r *recorder) newTurn(t *sentTurn) *sentTurn {
-	t.begun = time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turns = append(r.turns, t)
@@ -131,7 +124,7 @@ func (r *recorder) newTurn(t *sentTurn) *sentTurn {
 func (r *recorder) begin(kind kind, t *sentTurn, worker int) *op {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o := &op{n: len(r.ops), kind: kind, turn: t, tenant: t.tenant, worker: worker, call: time.Now()}
+	o := &op{n: len(r.ops), kind: kind, turn: t, worker: worker, call: time.Now()}
 	r.ops = append(r.ops, o)
 	return o
 }
@@ -190,7 +183,7 @@ func show(b int16) string {
 func (r *recorder) reply(o *op, id string) *seenReply {
 	s := r.replies[id]
 	if s == nil {
-		s = &seenReply{turn: o.turn, first: time.Now()}
+		s = &seenReply{turn: o.turn}
 		r.replies[id] = s
 	}
 	return s
@@ -202,10 +195,10 @@ func (r *recorder) ended(o *op, reply, event string, length uint32) {
 	defer r.mu.Unlock()
 	s := r.reply(o, reply)
 	for _, t := range s.ends {
-		if t.event == "completed" && t.at.Before(o.call) && event != "completed" && event != "abandoned SUPERSEDED" {
+		if t.event == endCompleted && t.at.Before(o.call) && event != endCompleted && event != endAbandoned+" SUPERSEDED" {
 			r.broken = append(r.broken, breach{"P7", fmt.Sprintf("reply %s was told complete to request %d and later %s to request %d", reply, t.op, event, o.n), time.Now()})
 		}
-		if t.event == "completed" && event == "completed" && t.length != length {
+		if t.event == endCompleted && event == endCompleted && t.length != length {
 			r.broken = append(r.broken, breach{"P6", fmt.Sprintf("reply %s is complete with %d bytes for request %d and with %d for request %d", reply, t.length, t.op, length, o.n), time.Now()})
 		}
 	}

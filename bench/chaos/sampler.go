@@ -35,17 +35,16 @@ type sampler struct {
 }
 
 type sampledReply struct {
-	ID         string
-	Turn       string
-	Key        string
-	Status     string
-	Reason     string
-	Epoch      int64
-	LogLen     int64
-	Settled    bool
-	Overdue    float64 // seconds since the owner's lease ran out
-	Owner      string
-	CreateTime time.Time
+	ID      string
+	Turn    string
+	Key     string
+	Status  string
+	Reason  string
+	Epoch   int64
+	LogLen  int64
+	Settled bool
+	Overdue float64 // seconds since the owner's lease ran out
+	Owner   string
 }
 
 type sampledCall struct {
@@ -59,7 +58,7 @@ type sampledCall struct {
 const (
 	sampleReplies = `SELECT t.id::text, t.responds_to::text AS turn, t.conversation_key::text AS key, t.status, t.reason, t.epoch, t.log_len,
 	t.settled_at IS NOT NULL AS settled, COALESCE(EXTRACT(EPOCH FROM clock_timestamp() - w.lease_until), 0)::float8 AS overdue,
-	t.owner::text, t.create_time
+	t.owner::text
 FROM turns t LEFT JOIN workers w ON w.worker_id = t.owner
 WHERE t.role = 'assistant' AND (t.status = 'in_flight' OR t.create_time > clock_timestamp() - interval '60 s')`
 

@@ -22,15 +22,11 @@ type storedTurn struct {
 	Tenant       string
 	Conversation string
 	Content      string
-	Generation   int32
-	Cancelled    int32
-	CreateTime   time.Time
 }
 
 type storedReply struct {
 	ID         string
 	Turn       string
-	Key        string // of the conversation
 	Status     string
 	Reason     string
 	Attempt    int32
@@ -73,11 +69,10 @@ type storedWorker struct {
 }
 
 const (
-	selectTurns = `SELECT t.id::text, c.tenant, c.conversation_id::text AS conversation, t.content, t.generation,
-	t.cancelled_generation AS cancelled, t.create_time
+	selectTurns = `SELECT t.id::text, c.tenant, c.conversation_id::text AS conversation, t.content
 FROM turns t JOIN conversations c USING (conversation_key) WHERE t.role = 'user'`
 
-	selectReplies = `SELECT id::text, responds_to::text AS turn, conversation_key::text AS key, status, reason, attempt, generation, epoch,
+	selectReplies = `SELECT id::text, responds_to::text AS turn, status, reason, attempt, generation, epoch,
 	owner::text, content, log_len, settled_at IS NOT NULL AS settled, create_time, end_time
 FROM turns WHERE role = 'assistant'`
 
