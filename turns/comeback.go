@@ -20,8 +20,9 @@ func (r *run) comeBack(ctx context.Context, e Ending, row Reply) (ended Reply, o
 			return r.endedReply(e, row.EndTime), true, nil
 		}
 	}
-	if e.Call != nil && e.Call.Usage.Total() > 0 {
-		e.Call.WasteCause, e.Call.Usage.Wasted = string(row.Reason), e.Call.Usage.Total()
+	if e.Call != nil {
+		call := e.Call.wasted(string(row.Reason))
+		e.Call = &call
 	}
 	_, err = r.store.Settle(ctx, e)
 	return Reply{}, false, err

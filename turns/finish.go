@@ -150,8 +150,9 @@ func (f *finishing) fill(ctx context.Context) error {
 	f.logger.Error("a part of a reply's log is lost", "turn_id", f.reply.Turn.String(), "reply_id", f.reply.ID.String())
 	e.Verb, e.Status, e.Reason, e.StopReason = VerbAbandon, StatusAbandoned, ReasonAmbiguous, ""
 	if e.Call != nil {
-		e.Usage.Wasted += e.Call.Usage.Total() - e.Call.Usage.Wasted
-		e.Call.WasteCause, e.Call.Usage.Wasted = wasteLost, e.Call.Usage.Total()
+		call := e.Call.wasted(wasteLost)
+		e.Usage.Wasted += call.Usage.Wasted - e.Call.Usage.Wasted
+		e.Call = &call
 	}
 	return nil
 }
@@ -273,10 +274,7 @@ func (r *run) endedReply(e Ending, at time.Time) Reply {
 // all the same, and its followers read on from the store.
 func (r *run) announce(ctx context.Context, e Ending, ended Reply, ok bool) {
 	if e.Call != nil && !ok {
-		if e.Call.Usage.Total() > 0 {
-			e.Call.WasteCause, e.Call.Usage.Wasted = wasteLost, e.Call.Usage.Total()
-		}
-		r.closeLost(ctx, *e.Call)
+		r.closeLost(ctx, e.Call.wasted(wasteLost))
 	} else if e.Call != nil {
 		r.metrics.callEnded(ctx, r.labels(), *e.Call)
 	}

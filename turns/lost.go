@@ -220,11 +220,9 @@ func (r *run) lostReply(e Ending) LostReply {
 	}
 	e.Usage = Usage{}
 	for _, p := range calls {
-		if p.outcome.Usage.Total() > 0 {
-			p.outcome.WasteCause, p.outcome.Usage.Wasted = wasteLost, p.outcome.Usage.Total()
-		}
-		l.Calls, l.Outcomes = append(l.Calls, p.call), append(l.Outcomes, p.outcome)
-		e.Usage = e.Usage.Add(p.outcome.Usage)
+		o := p.outcome.wasted(wasteLost)
+		l.Calls, l.Outcomes = append(l.Calls, p.call), append(l.Outcomes, o)
+		e.Usage = e.Usage.Add(o.Usage)
 	}
 	l.Ending = e
 	return l

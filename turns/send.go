@@ -151,8 +151,16 @@ func (r *run) outcome(c callResult, waste string) CallOutcome {
 			o.RequestID = c.err.RequestID
 		}
 	}
-	if waste != "" && o.Usage.Total() > 0 {
-		o.WasteCause, o.Usage.Wasted = waste, o.Usage.Total()
+	if waste != "" {
+		return o.wasted(waste)
+	}
+	return o
+}
+
+// wasted is the outcome with all that it took counted as not delivered.
+func (o CallOutcome) wasted(cause string) CallOutcome {
+	if o.Usage.Total() > 0 {
+		o.WasteCause, o.Usage.Wasted = cause, o.Usage.Total()
 	}
 	return o
 }

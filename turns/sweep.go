@@ -147,11 +147,9 @@ func (s *Service) sweepAway(ctx context.Context, stale StaleReply, r Reply) erro
 		sw.Verb = VerbCancel
 	}
 	for _, call := range stale.OpenCalls {
-		usage := EstimateUsage(call.RequestBytes, int(r.Length))
-		usage.Wasted = usage.Total()
-		sw.Calls = append(sw.Calls, CallOutcome{Key: stale.Key, ID: call.ID, Class: ClassAmbiguous, Phase: PhaseWritten,
-			Usage: usage, WasteCause: string(sw.Reason)})
-		sw.Usage = sw.Usage.Add(usage)
+		o := CallOutcome{Key: stale.Key, ID: call.ID, Class: ClassAmbiguous, Phase: PhaseWritten,
+			Usage: EstimateUsage(call.RequestBytes, int(r.Length))}.wasted(string(sw.Reason))
+		sw.Calls, sw.Usage = append(sw.Calls, o), sw.Usage.Add(o.Usage)
 	}
 	won, err := s.store.Sweep(ctx, sw)
 	if err != nil || !won {
