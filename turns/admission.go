@@ -28,8 +28,9 @@ type admission struct {
 
 // waiter is one who waits. turn is closed once it has a place, or once there will be none.
 type waiter struct {
-	turn chan struct{}
-	got  bool
+	turn  chan struct{}
+	got   bool
+	place *list.Element // in the queue
 }
 
 // take gets a place, for which it waits until ctx ends; waited says that it took time, in which anything may have changed.
@@ -78,7 +79,7 @@ func (a *admission) enter() (*waiter, error) {
 		return nil, overloaded()
 	}
 	w := &waiter{turn: make(chan struct{})}
-	a.waiting.PushBack(w)
+	w.place = a.waiting.PushBack(w)
 	return w, nil
 }
 
@@ -92,12 +93,7 @@ func (a *admission) resolve(w *waiter) error {
 	if a.closed {
 		return drainingError()
 	}
-	for e := a.waiting.Front(); e != nil; e = e.Next() {
-		if e.Value == w {
-			a.waiting.Remove(e)
-			break
-		}
-	}
+	a.waiting.Remove(w.place)
 	return overloaded()
 }
 
