@@ -3,6 +3,8 @@ package turns
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -14,10 +16,7 @@ const checkpointBytes = 8 << 20
 // learns from the answers which of them were lost or must stop.
 func (s *Service) checkpoint(ctx context.Context) {
 	s.mu.Lock()
-	all := make([]*run, 0, len(s.runs))
-	for _, r := range s.runs {
-		all = append(all, r)
-	}
+	all := slices.Collect(maps.Values(s.runs))
 	s.mu.Unlock()
 	s.checkpointRuns(ctx, all)
 }

@@ -1,6 +1,8 @@
 package live
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/turnd/turnd/turns"
@@ -11,10 +13,7 @@ import (
 func (h *Hub) Drain() {
 	h.mu.Lock()
 	h.leaving = true
-	mirrors := make([]*mirror, 0, len(h.mirrors))
-	for _, m := range h.mirrors {
-		mirrors = append(mirrors, m)
-	}
+	mirrors := slices.Collect(maps.Values(h.mirrors))
 	h.mu.Unlock()
 	for _, m := range mirrors {
 		m.log.Move() // its followers look for the reply again, and are turned away if it still runs
