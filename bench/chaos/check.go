@@ -234,7 +234,7 @@ func (e *evidence) isMade(r storedReply) {
 	}
 	last := r.CreateTime
 	for _, row := range e.rowsOf[r.ID] {
-		if row.EndTime.After(last) && row.EndTime.Before(r.EndTime.Add(-time.Second)) {
+		if row.EndTime != nil && row.EndTime.After(last) && row.EndTime.Before(r.EndTime.Add(-time.Second)) {
 			last = *row.EndTime
 		}
 		for _, c := range e.callsOf(row) {

@@ -161,3 +161,15 @@ func TestClaimsThatCouldNotHaveHappenedInOrderAreNoticed(t *testing.T) {
 		}
 	}
 }
+
+func TestAReplyThatEndedOverAnOpenCallIsNoticed(t *testing.T) {
+	rec, turn := scene()
+	end := rec.begun.Add(time.Minute)
+	e := newEvidence(rec, &stored{
+		replies: map[string]storedReply{"r1": {ID: "r1", Turn: turn.id, Status: "complete", CreateTime: rec.begun, EndTime: &end}},
+		calls:   []storedCall{{ID: "c1", Reply: "r1", Turn: turn.id}},
+	}, nil, &stories{})
+	e.nothingIsStuck()
+	e.tokensAreBooked()
+	demand(t, rec, "P11", "P12")
+}
