@@ -214,8 +214,8 @@ func (c *client) deliver(ctx context.Context, t *sentTurn, worker int, at *place
 	o := c.rec.begin(askTurn, t, worker)
 	stream, err := c.stubs[worker].Turn(ctx, &turnsv1.TurnRequest{Input: t.input(), Cursor: at.cursor()})
 	if err != nil {
-		o.err, o.done = err.Error(), time.Now()
-		return refusal(err)
+		o.done = time.Now()
+		return o.failed(err)
 	}
 	e := ear{rec: c.rec, op: o, at: at}
 	return e.listen(func() (*turnsv1.Event, error) {
@@ -234,7 +234,8 @@ func (c *client) follow(ctx context.Context, t *sentTurn, worker int, at *place)
 		Target:         &turnsv1.FollowReplyRequest_ReplyId{ReplyId: at.reply}, Offset: at.offset,
 	})
 	if err != nil {
-		o.err, o.done = err.Error(), time.Now()
+		o.done = time.Now()
+		o.failed(err)
 		return
 	}
 	e := ear{rec: c.rec, op: o, at: at}

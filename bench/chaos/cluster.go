@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/turnd/turnd/bench/rig"
@@ -65,13 +66,22 @@ func startCluster(ctx context.Context, dir, bin string, told *stories) (*cluster
 	return c, nil
 }
 
+// fronts are where clients reach the workers.
+func (c *cluster) fronts() []string {
+	addrs := make([]string, len(c.workers))
+	for i, w := range c.workers {
+		addrs[i] = w.front.Addr()
+	}
+	return addrs
+}
+
 // stop ends everything that was started.
 func (c *cluster) stop() {
 	for _, w := range c.workers {
 		w.close()
 	}
 	if c.provider != nil {
-		_ = c.provider.End(9, time.Second)
+		_ = c.provider.End(syscall.SIGKILL, time.Second)
 	}
 	if c.database != nil {
 		c.database.stop()

@@ -36,7 +36,7 @@ func (c *client) submit(ctx context.Context, t *sentTurn) (string, int) {
 	got, err := c.stubs[worker].SubmitTurn(ctx, &turnsv1.SubmitTurnRequest{Input: t.input()})
 	o.done = time.Now()
 	if err != nil {
-		o.err = status.Code(err).String() + " " + refusal(err).reason
+		o.failed(err)
 		return "", worker
 	}
 	reply := got.GetReply()
@@ -137,7 +137,7 @@ func (c *client) cancelOnce(ctx context.Context, t *sentTurn) bool {
 	})
 	o.done = time.Now()
 	if err != nil {
-		o.err = status.Code(err).String() + " " + refusal(err).reason
+		o.failed(err)
 		return false
 	}
 	reply := got.GetReply()
@@ -156,7 +156,7 @@ func (c *client) regenerate(ctx context.Context, t *sentTurn, worker int, reply 
 	got, err := c.stubs[worker].RegenerateReply(ctx, &turnsv1.RegenerateReplyRequest{ConversationId: t.conversation, ReplyId: reply})
 	o.done = time.Now()
 	if err != nil {
-		o.err = status.Code(err).String() + " " + refusal(err).reason
+		o.failed(err)
 		return o
 	}
 	made := got.GetReply()

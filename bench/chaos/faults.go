@@ -322,19 +322,16 @@ func everySession(function string) string {
 
 // lock keeps everybody from the turns for a while, so that connections pile up in statements that wait.
 func lock(ctx context.Context, dsn string, hold time.Duration) error {
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	tx, err := conn.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := tx.Exec(ctx, `LOCK TABLE turns IN ACCESS EXCLUSIVE MODE`); err != nil {
-		return err
-	}
-	sleep(ctx, hold)
-	return nil
+	return session(ctx, dsn, func(conn *pgx.Conn) error {
+		tx, err := conn.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+		if _, err := tx.Exec(ctx, `LOCK TABLE turns IN ACCESS EXCLUSIVE MODE`); err != nil {
+			return err
+		}
+		sleep(ctx, hold)
+		return nil
+	})
 }

@@ -101,12 +101,18 @@ func (e *ear) over() outcome {
 
 // failed judges a stream that ended with another status.
 func (e *ear) failed(err error) outcome {
-	out := refusal(err)
-	e.op.err = status.Code(err).String() + " " + out.reason
+	out := e.op.failed(err)
 	if e.end != nil {
 		e.op.ended = strings.TrimSpace(e.end.kind + " " + e.end.reason)
 		return *e.end // the end was told; only its confirmation is lost
 	}
+	return out
+}
+
+// failed notes the error that a request was answered with.
+func (o *op) failed(err error) outcome {
+	out := refusal(err)
+	o.err = status.Code(err).String() + " " + out.reason
 	return out
 }
 

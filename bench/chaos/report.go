@@ -67,36 +67,35 @@ func (r *result) show() {
 	fmt.Printf("seed %d: tokens wasted: %s\n", r.seed, pairs(r.wasted))
 }
 
-// figures prints the figures of the verdict.
+// verdict prints the figures of the verdict.
 func (r *result) verdict() {
-	total := 0
-	for _, n := range r.struck {
-		total += n
-	}
-	var wasted int64
-	for _, n := range r.wasted {
-		wasted += n
-	}
 	for _, f := range []struct {
 		name  string
 		value any
 	}{
 		{"seed", r.seed},
 		{"promises_broken", len(r.broken)},
-		{"faults", total},
+		{"faults", sum(r.struck)},
 		{"kinds", len(r.struck)},
 		{"faults_in_flight", r.caught},
 		{"turns", r.turns},
 		{"duplicates_sent", r.figures["duplicates_sent"]},
 		{"provider_requests", r.requests},
 		{"generations", r.generated},
-		{"tokens_wasted", wasted},
+		{"tokens_wasted", sum(r.wasted)},
 		{"samples", r.samples},
 		{"histories", r.histories},
 		{"histories_undecided", r.undecided},
 	} {
 		fmt.Printf("figure %s=%v\n", f.name, f.value)
 	}
+}
+
+func sum[N int | int64](m map[string]N) (all N) {
+	for _, n := range m {
+		all += n
+	}
+	return all
 }
 
 // pairs is a map in one line.

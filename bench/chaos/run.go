@@ -109,13 +109,9 @@ func playClients(ctx context.Context, g game, c *cluster, rec *recorder, s *stor
 	defer shut()
 	until, give := context.WithCancel(ctx)
 	defer give()
-	var addrs []string
-	for _, w := range c.workers {
-		addrs = append(addrs, w.front.Addr())
-	}
 	var all sync.WaitGroup
 	for n := range g.clients {
-		cl, err := newClient(n, g.seed, addrs, rec, g.mix)
+		cl, err := newClient(n, g.seed, c.fronts(), rec, g.mix)
 		if err != nil {
 			return err
 		}
@@ -167,13 +163,9 @@ func replayAll(ctx context.Context, c *cluster, rec *recorder) error {
 	if err != nil {
 		return err
 	}
-	var addrs []string
-	for _, w := range c.workers {
-		addrs = append(addrs, w.front.Addr())
-	}
 	sent := 0
 	for i, tenant := range []string{tenantOne, tenantTwo} {
-		cl, err := newClient(10_000+i, 0, addrs, rec, mix{classes: classes})
+		cl, err := newClient(10_000+i, 0, c.fronts(), rec, mix{classes: classes})
 		if err != nil {
 			return err
 		}

@@ -19,16 +19,9 @@ func manySeeds(ctx context.Context, first int64, n int, bin string) error {
 		if err != nil {
 			return err
 		}
-		faults, wasted := 0, int64(0)
-		for _, k := range r.struck {
-			faults += k
-		}
-		for _, k := range r.wasted {
-			wasted += k
-		}
 		broken, caught = broken+len(r.broken), caught+r.caught
-		table = append(table, fmt.Sprintf("| %d | %d %s | %d | %d | %d | %d | %d | %d | %d |", r.seed, len(r.broken), pairs(r.promises()), faults,
-			r.caught, r.turns, r.figures["duplicates_sent"], r.requests, r.generated, wasted))
+		table = append(table, fmt.Sprintf("| %d | %d %s | %d | %d | %d | %d | %d | %d | %d |", r.seed, len(r.broken), pairs(r.promises()), sum(r.struck),
+			r.caught, r.turns, r.figures["duplicates_sent"], r.requests, r.generated, sum(r.wasted)))
 		fmt.Println(strings.Join(table, "\n"))
 	}
 	fmt.Printf("figure seeds=%d\nfigure promises_broken=%d\nfigure faults_in_flight=%d\n", n, broken, caught)

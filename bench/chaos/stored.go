@@ -85,12 +85,15 @@ FROM provider_calls ORDER BY create_time`
 )
 
 // readStored reads all that is stored.
-func readStored(ctx context.Context, dsn string) (*stored, error) {
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+func readStored(ctx context.Context, dsn string) (s *stored, err error) {
+	err = session(ctx, dsn, func(conn *pgx.Conn) error {
+		s, err = readAll(ctx, conn)
+		return err
+	})
+	return s, err
+}
+
+func readAll(ctx context.Context, conn *pgx.Conn) (*stored, error) {
 	s := &stored{turns: map[string]storedTurn{}, replies: map[string]storedReply{}, workers: map[string]storedWorker{}}
 	turns, err := rows[storedTurn](ctx, conn, selectTurns)
 	if err != nil {
@@ -127,22 +130,25 @@ func rows[T any](ctx context.Context, conn *pgx.Conn, query string, args ...any)
 
 // number asks for one number.
 func number(ctx context.Context, dsn, query string) (n int, err error) {
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	return n, conn.QueryRow(ctx, query).Scan(&n)
+	err = session(ctx, dsn, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, query).Scan(&n) })
+	return n, err
 }
 
 func execute(ctx context.Context, dsn, statement string) error {
+	return session(ctx, dsn, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, statement)
+		return err
+	})
+}
+
+// session does one thing over a connection of its own.
+func session(ctx context.Context, dsn string, do func(*pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	_, err = conn.Exec(ctx, statement)
-	return err
+	return do(conn)
 }
 
 // log is the stored content as followers see it: what takes 1 for a start or an end, and the bytes of the text.
