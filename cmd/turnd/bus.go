@@ -56,6 +56,15 @@ func checkNATS(list string) error {
 	return nil
 }
 
+// redactURLs is redactURL for each of several addresses with commas between them.
+func redactURLs(list string) string {
+	var kept []string
+	for raw := range strings.SplitSeq(list, ",") {
+		kept = append(kept, redactURL(strings.TrimSpace(raw)))
+	}
+	return strings.Join(kept, ",")
+}
+
 // newBus makes the bus that was asked for. It connects once it runs, and serving does not wait for that.
 func (a *app) newBus() live.Bus {
 	kind := a.cfg.Bus

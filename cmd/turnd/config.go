@@ -65,7 +65,7 @@ func (c Config) LogValue() slog.Value {
 		slog.String("data_dir", c.Database.DataDir), slog.String("migrate", c.Migrate),
 		slog.String("models", c.Models), slog.Bool("demo", c.Demo),
 		slog.String("anthropic_base_url", redactURL(c.AnthropicBaseURL)), slog.String("openai_base_url", redactURL(c.OpenAIBaseURL)),
-		slog.String("nats_url", redactURL(c.NATSURL)), slog.String("bus", c.Bus), slog.String("auth", c.Auth),
+		slog.String("nats_url", redactURLs(c.NATSURL)), slog.String("bus", c.Bus), slog.String("auth", c.Auth),
 		slog.Duration("lease", c.Lease), slog.Duration("sweep", c.Sweep), slog.Duration("checkpoint", c.Checkpoint),
 		slog.Duration("grace", c.Grace), slog.Int("max_in_flight", c.MaxInFlight), slog.Int("max_queue", c.MaxQueue),
 		slog.String("spool_dir", c.SpoolDir),

@@ -119,7 +119,7 @@ func TestNoPasswordIsLogged(t *testing.T) {
 	c := defaults(t)
 	c.Database.DatabaseURL = "postgres://user:hidden@db.example/turnd?password=hidden"
 	c.Database.DatabaseDirectURL = "postgres://user:hid%zz@direct.example/turnd"
-	c.NATSURL = "nats://hidden@nats.example"
+	c.NATSURL = "nats://hidden@nats.example,tls://user:hidden@second.example"
 	c.AnthropicBaseURL = "https://user:hidden@model.example/v1"
 	for _, format := range []string{logText, logJSON} {
 		var out bytes.Buffer
@@ -128,6 +128,7 @@ func TestNoPasswordIsLogged(t *testing.T) {
 		require.NotContains(t, out.String(), "hid%zz")
 		require.Contains(t, out.String(), "postgres://db.example/turnd")
 		require.Contains(t, out.String(), "https://model.example/v1")
+		require.Contains(t, out.String(), "nats://nats.example,tls://second.example")
 		require.Contains(t, out.String(), "unreadable")
 	}
 }
