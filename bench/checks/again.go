@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -252,18 +251,12 @@ func (l *lab) nothingRuns(e engine) error {
 // ledgerAgainstProvider compares the ledger with the provider's own count: as many rows as requests, and every row that
 // is marked as reported with the tokens that the provider counted for that response.
 func (l *lab) ledgerAgainstProvider(e engine, p *provider) (rows, reported int, err error) {
-	var page struct {
-		Calls []struct {
-			ResponseID   string `json:"response_id"`
-			InputTokens  int    `json:"input_tokens"`
-			OutputTokens int    `json:"output_tokens"`
-		} `json:"calls"`
-	}
-	if err := p.call(http.MethodGet, "/_scripted/calls", nil, &page); err != nil {
+	calls, err := p.calls()
+	if err != nil {
 		return 0, 0, err
 	}
 	counted := map[string]int{}
-	for _, c := range page.Calls {
+	for _, c := range calls {
 		counted[c.ResponseID] = c.InputTokens + c.OutputTokens
 	}
 	db, err := sql.Open(e.driver, e.dsn)
@@ -291,8 +284,8 @@ func (l *lab) ledgerAgainstProvider(e engine, p *provider) (rows, reported int, 
 			return 0, 0, fmt.Errorf("the ledger has %d tokens for a response of which the provider counted %d", tokens, counted[id])
 		}
 	}
-	if rows != len(page.Calls) {
-		return 0, 0, fmt.Errorf("the ledger has %d rows of sent calls, the provider counted %d requests", rows, len(page.Calls))
+	if rows != len(calls) {
+		return 0, 0, fmt.Errorf("the ledger has %d rows of sent calls, the provider counted %d requests", rows, len(calls))
 	}
 	return rows, reported, found.Err()
 }

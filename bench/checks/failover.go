@@ -339,19 +339,18 @@ type failoverClient struct {
 	reply     string
 	text      string
 	completed atomic.Bool
-	last      error
 }
 
 func (c *failoverClient) follow(ctx context.Context) error {
 	for {
-		c.last = c.stream(ctx)
+		err := c.stream(ctx)
 		if c.completed.Load() {
 			return nil
 		}
 		c.next++ // the other server may answer
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("a turn did not complete after %d sendings: %w", c.sent, c.last)
+			return fmt.Errorf("a turn did not complete after %d sendings: %w", c.sent, err)
 		case <-time.After(failoverPause):
 		}
 	}

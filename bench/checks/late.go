@@ -182,7 +182,7 @@ func (s *lateScene) wokenAfterTheEnd() (string, error) {
 	if err := s.p.open("mid"); err != nil {
 		return "", err
 	}
-	if err := s.p.call(http.MethodGet, "/_scripted/wait?finished=1&timeout=30s", nil, nil); err != nil {
+	if err := s.p.call(http.MethodGet, "/_scripted/wait?finished=1&timeout=30s"); err != nil {
 		return "", err
 	}
 	if err := s.wake(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/turnd/turnd/bench/rig"
+	"github.com/turnd/turnd/llm/scripted"
 )
 
 // provider is a scripted provider in a process of its own, steered over HTTP.
@@ -28,28 +29,21 @@ func (l *lab) provider(script object) (*provider, error) {
 }
 
 // call makes one control request; 408 of a wait is an error like any other.
-func (p *provider) call(method, path string, in, out any) error {
-	return p.rig.Control(p.ctx, method, path, in, out)
+func (p *provider) call(method, path string) error {
+	return p.rig.Control(p.ctx, method, path, nil, nil)
 }
 
-// counts are the provider's own.
-type counts struct {
-	Requests     int `json:"requests"`
-	Generations  int `json:"generations"`
-	InputTokens  int `json:"input_tokens"`
-	OutputTokens int `json:"output_tokens"`
-}
+// counts and calls are the provider's own.
+func (p *provider) counts() (scripted.Counts, error) { return p.rig.Counts(p.ctx) }
 
-func (p *provider) counts() (c counts, err error) {
-	return c, p.call(http.MethodGet, "/_scripted/counts", nil, &c)
-}
+func (p *provider) calls() ([]scripted.Call, error) { return p.rig.Calls(p.ctx) }
 
 func (p *provider) open(gate string) error {
-	return p.call(http.MethodPost, "/_scripted/gates/"+gate+"/open", nil, nil)
+	return p.call(http.MethodPost, "/_scripted/gates/"+gate+"/open")
 }
 
 func (p *provider) arrived(gate string, n int) error {
-	return p.call(http.MethodGet, fmt.Sprintf("/_scripted/wait?gate=%s&arrived=%d&timeout=30s", gate, n), nil, nil)
+	return p.call(http.MethodGet, fmt.Sprintf("/_scripted/wait?gate=%s&arrived=%d&timeout=30s", gate, n))
 }
 
 // gated is a rule for turns whose text matches: a reply of some deltas that stops at a gate in its middle.

@@ -3,13 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/turnd/turnd/llm/scripted"
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 )
 
@@ -148,24 +148,10 @@ func (c *crowd) toldOnce(reply string) error {
 	return nil
 }
 
-// providerCall is what the provider says of one request.
-type providerCall struct {
-	N            int        `json:"n"`
-	ClientGoneAt *time.Time `json:"client_gone_at"`
-}
-
-func (p *provider) calls() ([]providerCall, error) {
-	var page struct {
-		Calls []providerCall `json:"calls"`
-	}
-	err := p.call(http.MethodGet, "/_scripted/calls", nil, &page)
-	return page.Calls, err
-}
-
-func (p *provider) lastCall() (providerCall, error) {
+func (p *provider) lastCall() (scripted.Call, error) {
 	calls, err := p.calls()
 	if err != nil || len(calls) == 0 {
-		return providerCall{}, errors.Join(err, errors.New("the provider was not asked"))
+		return scripted.Call{}, errors.Join(err, errors.New("the provider was not asked"))
 	}
 	return calls[len(calls)-1], nil
 }
