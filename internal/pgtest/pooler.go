@@ -54,6 +54,8 @@ func findPooler() (string, error) {
 }
 
 func startPooler(ctx context.Context, program, dsn string) (through string, stop func() error, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
 	u, err := url.Parse(dsn)
 	if err != nil {
 		return "", nil, fmt.Errorf("read the address: %w", err)
