@@ -35,7 +35,7 @@ lint: ## Run golangci-lint; builds it the first time, which takes minutes.
 fuzz: ## Run each fuzz target for FUZZTIME (10s).
 	$(VERDICT) fuzz .ci/fuzz
 
-deps: ## Install what is missing: node tools, a C compiler, spin, a Postgres.
+deps: ## Install what is missing: node tools, a C compiler, spin, a Postgres, pgbouncer.
 	$(VERDICT) deps .ci/deps
 
 once: ## Show that a turn sent five times is one request, one reply, one bill.

@@ -46,10 +46,10 @@ func TestADatabaseIsDroppedWithItsTestThoughSomeoneIsConnected(t *testing.T) {
 	require.Zero(t, ask[int](t, admin, `SELECT count(*) FROM pg_database WHERE datname = $1`, name))
 }
 
-// TestAMigrationRunsOnceAndEveryTestHasItsResult is the only user of the template in this package.
 // migrationRuns counts over the whole test binary, as the template is kept for it: also if the tests are run twice.
 var migrationRuns atomic.Int32
 
+// TestAMigrationRunsOnceAndEveryTestHasItsResult is the only user of the template in this package.
 func TestAMigrationRunsOnceAndEveryTestHasItsResult(t *testing.T) {
 	migrate := func(dsn string) error {
 		migrationRuns.Add(1)
