@@ -83,11 +83,14 @@ func openPostgres(ctx context.Context, cfg Config, at place, logger *slog.Logger
 	if err != nil {
 		return store{}, unreachable("--database-url", err)
 	}
-	if err := makeServable(ctx, cfg, at, s); err != nil {
+	if err = makeServable(ctx, cfg, at, s); err == nil {
+		err = sayDurability(ctx, s, logger)
+	}
+	if err != nil {
 		s.Close()
 		return store{}, err
 	}
-	return store{Store: s, close: func() error { s.Close(); return nil }}, sayDurability(ctx, s, logger)
+	return store{Store: s, close: func() error { s.Close(); return nil }}, nil
 }
 
 func makeServable(ctx context.Context, cfg Config, at place, s *postgres.Store) error {
