@@ -132,11 +132,14 @@ func (r *run) payFor(o *CallOutcome, waste string) {
 	o.Usage, o.WasteCause = o.Usage.Add(lost), waste
 }
 
+// takeoverTries bounds how often a takeover without an answer is sent.
+const takeoverTries = 4
+
 // commitTakeover writes a takeover. Its outcome is never assumed: after an error the same is sent again, which waits for the
 // one that was lost, and then the row is read.
 func (s *Service) commitTakeover(ctx context.Context, t Takeover) (result TakeoverResult, err error) {
 	unsure := false
-	for range lostRounds {
+	for range takeoverTries {
 		result, err = s.store.TakeOver(ctx, t)
 		switch {
 		case err == nil && (result.Won || !unsure):
