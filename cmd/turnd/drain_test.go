@@ -39,13 +39,10 @@ func behindOneName(t *testing.T, policy string, all ...*process) *grpc.ClientCon
 	return conn
 }
 
-// count asks a Postgres database.
+// count asks a database for a number.
 func count(t *testing.T, database, query string) (n int) {
 	t.Helper()
-	db, err := sql.Open("pgx", database)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, db.Close()) }()
-	require.NoError(t, db.QueryRowContext(t.Context(), query).Scan(&n))
+	pastTurnd(t, database, func(db *sql.DB) { require.NoError(t, db.QueryRowContext(t.Context(), query).Scan(&n)) })
 	return n
 }
 

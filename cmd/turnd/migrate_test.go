@@ -31,6 +31,15 @@ func onEachEngine(t *testing.T, test func(t *testing.T, database string)) {
 // execute runs a statement on a database that nobody else has open.
 func execute(t *testing.T, database, statement string) {
 	t.Helper()
+	pastTurnd(t, database, func(db *sql.DB) {
+		_, err := db.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+	})
+}
+
+// pastTurnd lends a connection to a database.
+func pastTurnd(t *testing.T, database string, do func(*sql.DB)) {
+	t.Helper()
 	at, err := Database{DatabaseURL: database}.place()
 	require.NoError(t, err)
 	driver, dsn := "pgx", at.url
@@ -40,8 +49,7 @@ func execute(t *testing.T, database, statement string) {
 	db, err := sql.Open(driver, dsn)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
-	_, err = db.ExecContext(t.Context(), statement)
-	require.NoError(t, err)
+	do(db)
 }
 
 func TestMigrateUpMakesADatabaseThatCanBeServedAndSaysWhatItDid(t *testing.T) {
