@@ -54,14 +54,19 @@ func (r *run) finish(ctx context.Context, e Ending) {
 			return
 		}
 		f.say(err)
-		if time.Since(begun) > r.set.Lease {
+		left := r.set.Lease - time.Since(begun)
+		if left <= 0 {
 			f.keep(ctx)
 			r.log.Stall(err)
 		}
 		if answered(err) {
 			refused++
 		}
-		if refused > refusals || !pause(r.last, time.Duration(rand.Int64N(int64(wait)))+wait/2) {
+		nap := time.Duration(rand.Int64N(int64(wait))) + wait/2
+		if left > 0 {
+			nap = min(nap, left) // a kill after the lease finds the ending spooled
+		}
+		if refused > refusals || !pause(r.last, nap) {
 			f.giveUp(ctx, err)
 			return
 		}
