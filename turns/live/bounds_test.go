@@ -77,23 +77,17 @@ func TestAFollowerFurtherBackThanMemoryReadsFromTheStoreUntilItReachesIt(t *test
 				if owned {
 					log = r.Open(key, s.reply)
 				}
-				var first, late heard
-				var wg sync.WaitGroup
-				wg.Go(func() { first = listen(r.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+				first := r.follow(t.Context(), s)
 				want := grow(t, s, log)
-				wg.Go(func() { late = listen(r.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+				late := r.follow(t.Context(), s)
 				time.Sleep(3 * time.Second)
 				synctest.Wait()
-				s.change(func() {
-					must(t, s.log.Append(turns.Piece{Kind: turns.KindText, Ends: true}))
-					s.reply = ended(s.reply, s.log.Len())
-				})
+				s.complete(t, turns.Piece{Kind: turns.KindText, Ends: true})
 				if owned {
 					must(t, log.Append(turns.Piece{Kind: turns.KindText, Ends: true}))
 					log.End(s.reply)
 				}
-				wg.Wait()
-				for _, h := range []heard{first, late} {
+				for _, h := range []heard{first(), late()} {
 					require.NoError(t, h.err)
 					require.True(t, want == h.text, "every byte once")
 					require.NotNil(t, h.ended)
@@ -151,15 +145,13 @@ func TestAReplyThatItsDatabaseHasLostEndsAsAbandoned(t *testing.T) {
 					log = r.Open(key, s.reply)
 					must(t, log.Append(starts("shown")))
 				}
-				var h heard
-				var wg sync.WaitGroup
-				wg.Go(func() { h = listen(r.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+				heardAll := r.follow(t.Context(), s)
 				synctest.Wait()
 				s.change(func() { s.gone = true })
 				if owned {
 					log.Move()
 				}
-				wg.Wait()
+				h := heardAll()
 				require.NoError(t, h.err)
 				require.Equal(t, turns.StatusAbandoned, h.ended.Status)
 				require.Equal(t, turns.ReasonLeaseExpired, h.ended.Reason)
@@ -177,9 +169,7 @@ func TestARowThatOnlySeemedGoneIsFollowedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf()
 		r := run(t.Context(), s, 0)
-		var h heard
-		var wg sync.WaitGroup
-		wg.Go(func() { h = listen(r.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+		heardAll := r.follow(t.Context(), s)
 		time.Sleep(100 * time.Millisecond)
 		s.change(func() { s.blind = true })
 		time.Sleep(10 * time.Second)
@@ -188,7 +178,7 @@ func TestARowThatOnlySeemedGoneIsFollowedOn(t *testing.T) {
 			s.blind = false
 			s.reply = ended(s.reply, 0)
 		})
-		wg.Wait()
+		h := heardAll()
 		require.NoError(t, h.err)
 		require.Equal(t, turns.StatusComplete, h.ended.Status)
 		require.Equal(t, 1, h.started)
@@ -201,9 +191,7 @@ func TestALostRowThatItsOwnerPutsBackIsFollowedOn(t *testing.T) {
 		s := newShelf()
 		must(t, s.log.Append(starts("shown ")))
 		r := run(t.Context(), s, 0)
-		var h heard
-		var wg sync.WaitGroup
-		wg.Go(func() { h = listen(r.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+		heardAll := r.follow(t.Context(), s)
 		time.Sleep(100 * time.Millisecond)
 		s.change(func() { s.gone = true })
 		time.Sleep(6 * time.Second) // until the owner's lease holds again, which its claim needs
@@ -212,7 +200,7 @@ func TestALostRowThatItsOwnerPutsBackIsFollowedOn(t *testing.T) {
 			must(t, s.log.Append(text(0, "and put back")))
 			s.reply = ended(s.reply, s.log.Len())
 		})
-		wg.Wait()
+		h := heardAll()
 		require.NoError(t, h.err)
 		require.Equal(t, turns.StatusComplete, h.ended.Status)
 		require.Equal(t, "shown and put back", h.text)
@@ -225,9 +213,7 @@ func TestALogWithAHoleIsNotReadOverAndOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf()
 		r := run(t.Context(), s, 0)
-		var h heard
-		var wg sync.WaitGroup
-		wg.Go(func() { h = listen(r.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+		heardAll := r.follow(t.Context(), s)
 		time.Sleep(100 * time.Millisecond)
 		s.change(func() {
 			s.hole = true
@@ -235,11 +221,8 @@ func TestALogWithAHoleIsNotReadOverAndOver(t *testing.T) {
 		})
 		time.Sleep(10 * time.Second)
 		require.Less(t, s.count(), 100)
-		s.change(func() {
-			must(t, s.log.Append(turns.Piece{Kind: turns.KindText, Ends: true}))
-			s.reply = ended(s.reply, s.log.Len())
-		})
-		wg.Wait()
+		s.complete(t, turns.Piece{Kind: turns.KindText, Ends: true})
+		h := heardAll()
 		require.NoError(t, h.err)
 		require.Equal(t, "word", h.text)
 		require.NotNil(t, h.ended, "its content is read whole in the end")

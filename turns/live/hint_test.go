@@ -105,10 +105,7 @@ func TestAPieceThatLiedEndsTheStreamWithABadCursorAndNoEnd(t *testing.T) {
 	s := inFlight(newShelf(), "one ")
 	h := following(t, s, func(r *running, _ *heard) {
 		r.deliver(live.Hint{Reply: s.reply.ID, Epoch: 2, From: 5, Pieces: []turns.Piece{text(0, "lie ")}})
-		s.change(func() {
-			must(t, s.log.Append(turns.Piece{Kind: turns.KindText, Text: "two three", Ends: true}))
-			s.reply = ended(s.reply, s.log.Len())
-		})
+		s.complete(t, turns.Piece{Kind: turns.KindText, Text: "two three", Ends: true})
 		r.deliver(live.Hint{Reply: s.reply.ID, Epoch: 2, Length: s.log.Len(), Ended: true})
 	})
 	require.Nil(t, h.ended)
@@ -119,10 +116,7 @@ func TestShownPiecesThatAreStoredLaterAreNotShownAgain(t *testing.T) {
 	s := inFlight(newShelf(), "one ")
 	h := following(t, s, func(r *running, _ *heard) {
 		r.deliver(live.Hint{Reply: s.reply.ID, Epoch: 2, From: 5, Pieces: []turns.Piece{text(0, "two ")}})
-		s.change(func() {
-			must(t, s.log.Append(turns.Piece{Kind: turns.KindText, Text: "two three", Ends: true}))
-			s.reply = ended(s.reply, s.log.Len())
-		})
+		s.complete(t, turns.Piece{Kind: turns.KindText, Text: "two three", Ends: true})
 		r.deliver(live.Hint{Reply: s.reply.ID, Ended: true})
 	})
 	require.NoError(t, h.err)

@@ -90,6 +90,15 @@ func (s *shelf) change(f func()) {
 	f()
 }
 
+// complete ends the reply with a last piece.
+func (s *shelf) complete(t *testing.T, last turns.Piece) {
+	t.Helper()
+	s.change(func() {
+		must(t, s.log.Append(last))
+		s.reply = ended(s.reply, s.log.Len())
+	})
+}
+
 // count is how often ReadLogs was called.
 func (s *shelf) count() (n int) {
 	s.change(func() { n = s.reads })
@@ -280,10 +289,7 @@ func TestFollowersOfALogThatMovedGoOnFromTheStore(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { h = listen(hub.Follow(t.Context(), key, s.reply.ID, 0), 0) })
 		synctest.Wait()
-		s.change(func() {
-			must(t, s.log.Append(whole(0, "shown and stored")))
-			s.reply = ended(s.reply, s.log.Len())
-		})
+		s.complete(t, whole(0, "shown and stored"))
 		log.Move()
 		wg.Wait()
 		require.NoError(t, h.err)

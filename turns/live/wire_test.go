@@ -81,5 +81,16 @@ func run(ctx context.Context, s *shelf, pieceBytes int) *running {
 	return r
 }
 
+// follow lets somebody follow the shelf's reply from its start; what it hears is there once it ends.
+func (r *running) follow(ctx context.Context, s *shelf) (heardAll func() heard) {
+	var h heard
+	var wg sync.WaitGroup
+	wg.Go(func() { h = listen(r.Follow(ctx, key, s.reply.ID, 0), 0) })
+	return func() heard {
+		wg.Wait()
+		return h
+	}
+}
+
 // Run resolves what both parts have.
 func (r *running) Run(ctx context.Context) error { return r.Hub.Run(ctx) }
