@@ -74,6 +74,20 @@ func (w *world) quit(s *worker) {
 	require.NoError(w.t, s.service.Drain(over, 10*time.Millisecond), "nothing is lost")
 }
 
+// sweptWhileSpooled runs a turn whose reply ends in a spool, and lets another worker sweep it.
+func (w *world) sweptWhileSpooled(in *turnsv1.TurnInput) (dir string, other *worker, seen state) {
+	w.t.Helper()
+	w.short()
+	dir = w.spools()
+	s, faults := w.losing()
+	w.spool = turns.NoSpool{}
+	other = w.serve()
+	seen = w.finishWithout(faults, s, in)
+	w.quit(s)
+	w.eventually(func() bool { return w.number(qInFlight) == 0 })
+	return dir, other, seen
+}
+
 func TestAReplyThatEndsWithoutADatabaseIsWrittenByTheNextStart(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
 		dir := w.spools()
@@ -96,15 +110,8 @@ func TestAReplyThatEndsWithoutADatabaseIsWrittenByTheNextStart(t *testing.T) {
 
 func TestAReplyWhoseClaimWasSweptMeanwhileIsSalvagedFromTheSpool(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
-		w.short()
-		dir := w.spools()
-		s, faults := w.losing()
-		w.spool = turns.NoSpool{}
-		other := w.serve()
 		in := ask(newID(), newID(), "hi")
-		w.finishWithout(faults, s, in)
-		w.quit(s)
-		w.eventually(func() bool { return w.number(qInFlight) == 0 })
+		dir, other, _ := w.sweptWhileSpooled(in)
 		w.spoolsIn(dir)
 		w.serve()
 		w.eventually(func() bool { return len(files(t, dir)) == 0 })
@@ -116,15 +123,8 @@ func TestAReplyWhoseClaimWasSweptMeanwhileIsSalvagedFromTheSpool(t *testing.T) {
 
 func TestAReplyWhoseSlotWasGivenAwayMeanwhileIsKeptAsWaste(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
-		w.short()
-		dir := w.spools()
-		s, faults := w.losing()
-		w.spool = turns.NoSpool{}
-		other := w.serve()
 		in := ask(newID(), newID(), "hi")
-		seen := w.finishWithout(faults, s, in)
-		w.quit(s)
-		w.eventually(func() bool { return w.number(qInFlight) == 0 })
+		dir, other, seen := w.sweptWhileSpooled(in)
 		w.script(plain(16))
 		require.Equal(t, retried, other.turn(in, nil).completes().result)
 		w.spoolsIn(dir)

@@ -23,6 +23,16 @@ func throttled() scripted.Rule {
 		Headers: map[string]string{"retry-after": "20"}})
 }
 
+// betweenCalls submits a turn whose first call is throttled, and waits until its reply is between two calls.
+func (s *worker) betweenCalls(in *turnsv1.TurnInput) *turnsv1.SubmitTurnResponse {
+	s.t.Helper()
+	s.script(throttled(), plain(16))
+	got, err := s.submit(in)
+	require.NoError(s.t, err)
+	s.eventually(func() bool { return s.number(qOpen) == 0 && s.number(qLedger) == 1 })
+	return got
+}
+
 // enforcing makes endpoints that answer a key with one generation, and workers that know it.
 func (w *world) enforcing(rules ...scripted.Rule) {
 	w.caps = turns.Capabilities{Idempotency: turns.IdempotencyEnforced, Retention: time.Hour}
@@ -35,11 +45,7 @@ func TestAReplyWhoseWorkerDiedBetweenTwoCallsIsFinishedByAnother(t *testing.T) {
 		w.short()
 		dying, die := w.cutOff()
 		w.serve()
-		w.script(throttled(), plain(16))
-		in := ask(newID(), newID(), "nobody waits for it")
-		_, err := dying.submit(in)
-		require.NoError(t, err)
-		w.eventually(func() bool { return w.number(qOpen) == 0 && w.number(qLedger) == 1 })
+		dying.betweenCalls(ask(newID(), newID(), "nobody waits for it"))
 		die()
 		w.eventually(func() bool { return w.number(`SELECT count(*) FROM turns WHERE status = 'complete'`) == 1 })
 		w.paid(2, 1)
@@ -53,10 +59,7 @@ func TestATakeoverWithoutAnAnswerIsReadAgainAndNeverAssumed(t *testing.T) {
 		dying, die := w.cutOff()
 		faults := storetest.NewFaults(w.store())
 		w.serveOn(faults)
-		w.script(throttled(), plain(16))
-		_, err := dying.submit(ask(newID(), newID(), "hi"))
-		require.NoError(t, err)
-		w.eventually(func() bool { return w.number(qOpen) == 0 && w.number(qLedger) == 1 })
+		dying.betweenCalls(ask(newID(), newID(), "hi"))
 		faults.LoseAnswer("TakeOver")
 		die()
 		w.eventually(func() bool { return w.number(`SELECT count(*) FROM turns WHERE status = 'complete'`) == 1 })
@@ -72,11 +75,8 @@ func TestADeliveryThatMeetsADeadWorkersReplyAttachesToItsNewOwner(t *testing.T) 
 		w.settings.Sweep = time.Hour // nobody looks by himself: the one who asks does
 		dying, die := w.cutOff()
 		other := w.serve()
-		w.script(throttled(), plain(16))
 		in := ask(newID(), newID(), "hi")
-		lost, err := dying.submit(in)
-		require.NoError(t, err)
-		w.eventually(func() bool { return w.number(qOpen) == 0 && w.number(qLedger) == 1 })
+		lost := dying.betweenCalls(in)
 		die()
 		w.eventually(func() bool { other.read(in.GetConversationId(), in.GetTurnId()); return w.number(qEpochTwo) == 1 })
 		got := other.turn(in, nil).completes()
