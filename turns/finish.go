@@ -281,7 +281,7 @@ func (r *run) announce(ctx context.Context, e Ending, ended Reply, ok bool) {
 	if e.Call != nil && !ok {
 		r.closeLost(ctx, e.Call.wasted(wasteLost))
 	} else if e.Call != nil {
-		r.metrics.callEnded(ctx, r.labels(), *e.Call)
+		r.metrics.callEnded(ctx, r.labels(r.call), *e.Call)
 	}
 	if !ok {
 		r.log.Move()

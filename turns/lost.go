@@ -190,7 +190,7 @@ func (r *run) keepLost(ctx context.Context, e Ending) error {
 		switch {
 		case won:
 			for i, o := range lost.Outcomes {
-				r.metrics.callEnded(ctx, callLabels{first: lost.Calls[i].First, provider: r.request.Route.Provider, model: r.request.Route.Model}, o)
+				r.metrics.callEnded(ctx, r.labels(lost.Calls[i]), o)
 			}
 			r.metrics.replyEnded(ctx, StatusAbandoned, lost.Ending.Reason)
 			r.logger.Warn("reply was lost by the database and its slot is taken", "reply_id", r.reply.ID.String(), "turn_id", r.reply.Turn.String())

@@ -193,7 +193,7 @@ func (r *run) again(ctx context.Context, c callResult, wait time.Duration) bool 
 	r.mu.Unlock()
 	r.unclosed = append(r.unclosed, outcome)
 	r.closeCalls(ctx)
-	r.metrics.callEnded(ctx, r.labels(), outcome)
+	r.metrics.callEnded(ctx, r.labels(r.call), outcome)
 	if c.err.HasRetryAfter {
 		r.notBefore = time.Now().Add(c.err.RetryAfter)
 	}
@@ -365,6 +365,6 @@ func (r *run) closeLost(ctx context.Context, outcome CallOutcome) {
 // deadlineLeft is the time to the run's own deadline.
 func (r *run) deadlineLeft() time.Duration { return time.Until(r.deadline) }
 
-func (r *run) labels() callLabels {
-	return callLabels{first: r.call.First, provider: r.request.Route.Provider, model: r.request.Route.Model}
+func (r *run) labels(call NewCall) callLabels {
+	return callLabels{first: call.First, provider: r.request.Route.Provider, model: r.request.Route.Model}
 }
