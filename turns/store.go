@@ -445,11 +445,11 @@ type Sweeping struct {
 
 // Stops is the part of a Store by which people stop and choose.
 type Stops interface {
-	// RequestStop asks for a stop of a user turn's generation, if that is still its current one (0: whichever is): nothing of it is claimed, revived or salvaged any
-	// more, and the owner of its reply in flight learns of it at its next checkpoint. A held reply is abandoned as
-	// cancelled at once. A turn whose live reply is complete stays as it is. The conversation's version grows, so that a
-	// claim that was computed before is lost. It returns the turn's live reply, or its newest, without content, as it now
-	// stands; a missing turn is CodeNotFound. Again is no error.
+	// RequestStop asks for a stop of a user turn's generation, if that is still its current one (0: whichever is): nothing of
+	// it is claimed, revived or salvaged any more, and the owner of its reply in flight learns of it at its next checkpoint. A
+	// held reply is abandoned as cancelled at once. A turn whose live reply is complete stays as it is. The conversation's
+	// version grows, so that a claim that was computed before is lost. It returns the turn's live reply, or its newest, without
+	// content, as it now stands; a missing turn is CodeNotFound. Again is no error.
 	RequestStop(ctx context.Context, key ConversationKey, turn TurnID, generation int32) (Reply, error)
 	// Select makes another reply of a user turn the live one: Supersede, if not zero, goes from complete to
 	// abandoned(superseded), and Select from abandoned(superseded) to complete, in one commit, and the conversation's leaf
