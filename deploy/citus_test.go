@@ -2,16 +2,13 @@ package deploy_test
 
 import (
 	"context"
-	"database/sql"
 	"os"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnd/turnd/internal/pgtest"
-	"github.com/turnd/turnd/migrations"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -30,7 +27,7 @@ CREATE FUNCTION create_reference_table(relation regclass) RETURNS void
 // distributed is a migrated database on which the file was run against the stand-ins.
 func distributed(t *testing.T) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), pgtest.Migrated(t, migrate))
+	conn, err := pgx.Connect(t.Context(), pgtest.Migrated(t, pgtest.Migrate))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	file, err := os.ReadFile(distributeFile)
@@ -40,19 +37,6 @@ func distributed(t *testing.T) *pgx.Conn {
 		require.NoError(t, err)
 	}
 	return conn
-}
-
-func migrate(dsn string) error {
-	db, err := sql.Open("pgx", dsn)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	set, err := migrations.Postgres(db)
-	if err == nil {
-		_, err = set.Up(context.Background())
-	}
-	return err
 }
 
 // names are the answers of a query of one column.

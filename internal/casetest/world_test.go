@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -94,7 +93,7 @@ func sqliteWorld(t *testing.T) *world {
 }
 
 func postgresWorld(t *testing.T) *world {
-	dsn := pgtest.Migrated(t, migratePostgres)
+	dsn := pgtest.Migrated(t, pgtest.Migrate)
 	w := newWorld(t, "postgres")
 	w.url = dsn
 	w.db = opened(t, "pgx", dsn)
@@ -118,19 +117,6 @@ func migrateSQLite(ctx context.Context, db *sql.DB) error {
 	set, err := migrations.SQLite(db)
 	if err == nil {
 		_, err = set.Up(ctx)
-	}
-	return err
-}
-
-func migratePostgres(dsn string) error {
-	db, err := sql.Open("pgx", dsn)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	set, err := migrations.Postgres(db)
-	if err == nil {
-		_, err = set.Up(context.Background())
 	}
 	return err
 }

@@ -46,7 +46,8 @@ func Database(t testing.TB) string {
 }
 
 // Migrated returns the DSN of a database like Database does, with a schema in it: the first call runs migrate on a
-// template, and each call clones that. A test binary has one template, so all of its calls must pass the same migrate.
+// template, and each call clones that. A test binary has one template, so all of its calls must pass the same migrate, which is
+// Migrate for all but the tests of this package.
 func Migrated(t testing.TB, migrate func(dsn string) error) string {
 	t.Helper()
 	shared.need(t)

@@ -72,7 +72,7 @@ func promoted(t *testing.T, server *pgtest.Server) (turns.ServerLife, error) {
 
 func TestAStandbyIsNoDatabaseToServe(t *testing.T) {
 	primary, standby := pgtest.Pair(t)
-	require.NoError(t, migrate(primary.DSN("postgres")))
+	require.NoError(t, pgtest.Migrate(primary.DSN("postgres")))
 	_, err := Open(t.Context(), Config{URL: standby.DSN("postgres")})
 	require.ErrorIs(t, err, ErrReadOnly)
 	retryable(t, err, false)

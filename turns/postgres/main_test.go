@@ -2,36 +2,18 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnd/turnd/internal/pgtest"
-	"github.com/turnd/turnd/migrations"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
-
-// migrate brings an empty database to the newest schema.
-func migrate(dsn string) error {
-	db, err := sql.Open("pgx", dsn)
-	if err != nil {
-		return err
-	}
-	set, err := migrations.Postgres(db)
-	if err != nil {
-		return errors.Join(err, db.Close())
-	}
-	_, err = set.Up(context.Background())
-	return errors.Join(err, db.Close())
-}
 
 // database is a migrated database, a store on it, and a way past the store to its rows.
 type database struct {
@@ -40,12 +22,12 @@ type database struct {
 	rows  *pgxpool.Pool
 }
 
-func open(t testing.TB) database { return opened(t, pgtest.Migrated(t, migrate)) }
+func open(t testing.TB) database { return opened(t, pgtest.Migrated(t, pgtest.Migrate)) }
 
 // databaseOn migrates a database that a test has made itself.
 func databaseOn(t testing.TB, dsn string) database {
 	t.Helper()
-	require.NoError(t, migrate(dsn))
+	require.NoError(t, pgtest.Migrate(dsn))
 	return opened(t, dsn)
 }
 

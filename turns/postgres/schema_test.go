@@ -25,14 +25,14 @@ func TestASchemaOutsideThePublicOneIsLookedAtWhereItIs(t *testing.T) {
 	_, err = conn.Exec(t.Context(), `CREATE SCHEMA "Its Own"`)
 	require.NoError(t, err)
 	dsn += "&search_path=" + url.PathEscape(`"Its Own"`)
-	require.NoError(t, migrate(dsn))
+	require.NoError(t, pgtest.Migrate(dsn))
 	store, err := Open(t.Context(), Config{URL: dsn})
 	require.NoError(t, err)
 	defer store.Close()
 	require.NoError(t, store.CheckSchema(t.Context()))
 
 	// Whole tables in the public schema are none of its business.
-	require.NoError(t, migrate(strings.Split(dsn, "&search_path")[0]))
+	require.NoError(t, pgtest.Migrate(strings.Split(dsn, "&search_path")[0]))
 	_, err = conn.Exec(t.Context(), `DROP INDEX "Its Own".one_live_reply_per_user_turn`)
 	require.NoError(t, err)
 	require.ErrorIs(t, store.CheckSchema(t.Context()), ErrSchema)
