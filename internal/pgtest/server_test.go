@@ -26,20 +26,9 @@ func open(t *testing.T) string {
 	return dir
 }
 
-// startOrSkip starts a server, under the same rule about a missing Postgres as Database.
-func startOrSkip(t *testing.T, dir string, opts ...Option) *Server {
-	t.Helper()
-	server, err := Start(t.Context(), dir, opts...)
-	if err != nil {
-		missing(t, err, os.Getenv)
-	}
-	t.Cleanup(func() { require.NoError(t, server.Stop()) })
-	return server
-}
-
 func TestAServerKeepsItsDataAndItsLogInItsFolder(t *testing.T) {
 	dir := open(t)
-	server := startOrSkip(t, dir, Fsync(), Setting("log_statement", "ddl"))
+	server := aloneIn(t, dir, Fsync(), Setting("log_statement", "ddl"))
 	conn := connect(t, server.DSN("postgres"))
 	require.Equal(t, "on", ask[string](t, conn, `SHOW fsync`))
 	_, err := conn.Exec(t.Context(), `CREATE TABLE kept AS SELECT 3 AS n`)
@@ -51,7 +40,7 @@ func TestAServerKeepsItsDataAndItsLogInItsFolder(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(log), "CREATE TABLE kept")
 
-	again := startOrSkip(t, dir)
+	again := aloneIn(t, dir)
 	require.Equal(t, 3, ask[int](t, connect(t, again.DSN("postgres")), `SELECT n FROM kept`))
 }
 
@@ -68,7 +57,7 @@ func TestAServerForTestsListensOnLoopbackAloneAndDoesNotSync(t *testing.T) {
 }
 
 func TestStoppingTwiceIsNoErrorAndTheMadeFolderGoes(t *testing.T) {
-	server := startOrSkip(t, "")
+	server := Alone(t)
 	require.DirExists(t, server.dir)
 	require.NoError(t, server.Stop())
 	require.NoError(t, server.Stop())

@@ -169,7 +169,13 @@ func Pair(t testing.TB, opts ...Option) (primary, standby *Server) {
 // the package comment about a missing Postgres.
 func Alone(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	server, err := Start(t.Context(), "", opts...)
+	return aloneIn(t, "", opts...)
+}
+
+// aloneIn is Alone in a folder of the test.
+func aloneIn(t testing.TB, dir string, opts ...Option) *Server {
+	t.Helper()
+	server, err := Start(t.Context(), dir, opts...)
 	if err != nil {
 		missing(t, err, os.Getenv)
 	}
