@@ -123,7 +123,6 @@ func (r *run) finishing(e Ending) *finishing {
 // store closes the calls that are still open and writes the ending once. ok is false if the reply is no longer this
 // worker's.
 func (f *finishing) store(ctx context.Context) (ended Reply, ok bool, err error) {
-	f.closeCalls(ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
 	// A database that does not answer must not take the time in which the process may still spool.
@@ -131,6 +130,7 @@ func (f *finishing) store(ctx context.Context) (ended Reply, ok bool, err error)
 		pause(ctx, lastTry)
 		cancel()
 	})()
+	f.closeCalls(ctx)
 	if err := f.fill(ctx); err != nil {
 		return Reply{}, false, err
 	}

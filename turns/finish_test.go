@@ -18,6 +18,7 @@ type endStore struct {
 	asked  []Ending
 	closed []CallOutcome
 	owned  []Fence
+	silent bool // CloseCalls is not answered
 }
 
 func (s *endStore) End(_ context.Context, e []Ending) ([]EndResult, error) {
@@ -37,7 +38,11 @@ func (s *endStore) OwnedReplies(context.Context, WorkerID, time.Duration, int) (
 	return s.owned, nil
 }
 
-func (s *endStore) CloseCalls(_ context.Context, o []CallOutcome) error {
+func (s *endStore) CloseCalls(ctx context.Context, o []CallOutcome) error {
+	if s.silent {
+		<-ctx.Done()
+		return Unavailable(ctx.Err())
+	}
 	s.closed = append(s.closed, o...)
 	return nil
 }
@@ -124,6 +129,19 @@ func TestAnEndingThatIsNeitherStoredNorSpooledFailsTheDrainAndASpooledOneDoesNot
 			require.NoError(t, err)
 			require.Equal(t, "whole", kept[0].Ending.Content[0].Text)
 		}
+	})
+}
+
+func TestADatabaseThatIsSilentAboutACallDoesNotTakeTheTimeToSpool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spool := &shelf{kept: map[Fence]Spooled{}}
+		r, _ := finisher(t, &endStore{end: away, silent: true}, spool)
+		r.unclosed = []CallOutcome{{ID: CallID{newID()}}}
+		begun := time.Now()
+		time.AfterFunc(time.Second, r.stopLast)
+		r.finish(t.Context(), r.completing())
+		require.Len(t, spool.kept, 1)
+		require.LessOrEqual(t, time.Since(begun), time.Second+lastTry)
 	})
 }
 

@@ -192,7 +192,7 @@ func (r *run) again(ctx context.Context, c callResult, wait time.Duration) bool 
 	r.usage, r.past = r.usage.Add(outcome.Usage), append(r.past, pastCall{r.call, outcome})
 	r.mu.Unlock()
 	r.unclosed = append(r.unclosed, outcome)
-	r.closeCalls(ctx)
+	r.closeCalls(context.WithoutCancel(ctx))
 	r.metrics.callEnded(ctx, r.labels(r.call), outcome)
 	if c.err.HasRetryAfter {
 		r.notBefore = time.Now().Add(c.err.RetryAfter)
@@ -261,7 +261,7 @@ func (r *run) closeCalls(ctx context.Context) {
 	if len(r.unclosed) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
+	ctx, cancel := context.WithTimeout(ctx, submitTime)
 	defer cancel()
 	if err := r.store.CloseCalls(ctx, r.unclosed); err != nil {
 		r.logger.Warn("call not closed yet", "turn_id", r.reply.Turn.String(), "err", err)
@@ -310,7 +310,7 @@ func (r *run) waitLeft() time.Duration {
 
 // leave lets go of a reply that is no longer this worker's. What is known of it and of its call is kept all the same.
 func (r *run) leave(ctx context.Context, c callResult) {
-	r.closeCalls(ctx)
+	r.closeCalls(context.WithoutCancel(ctx))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
