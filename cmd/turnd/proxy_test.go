@@ -10,11 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proxy stands between a process and its Postgres, which it can take away and bring back.
+// proxy stands between a process and its Postgres, which it can take away.
 type proxy struct {
 	t      *testing.T
 	target string
-	addr   string
 	url    string
 
 	mu    sync.Mutex
@@ -28,9 +27,8 @@ func proxied(t *testing.T, database string) *proxy {
 	t.Helper()
 	u, err := url.Parse(database)
 	require.NoError(t, err)
-	p := &proxy{t: t, target: u.Host, addr: "127.0.0.1:0", conns: map[net.Conn]bool{}}
-	p.open()
-	u.Host = p.addr
+	p := &proxy{t: t, target: u.Host, conns: map[net.Conn]bool{}}
+	u.Host = p.open()
 	p.url = u.String()
 	t.Cleanup(func() {
 		p.cut()
@@ -39,15 +37,12 @@ func proxied(t *testing.T, database string) *proxy {
 	return p
 }
 
-// open lets connections through, at the address of before.
-func (p *proxy) open() {
+// open lets connections through, at the address it returns.
+func (p *proxy) open() string {
 	p.t.Helper()
-	lis, err := net.Listen("tcp", p.addr)
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(p.t, err)
-	p.addr = lis.Addr().String()
-	p.mu.Lock()
 	p.lis = lis
-	p.mu.Unlock()
 	p.wg.Go(func() {
 		for {
 			conn, err := lis.Accept()
@@ -57,6 +52,7 @@ func (p *proxy) open() {
 			p.wg.Go(func() { p.relay(conn) })
 		}
 	})
+	return lis.Addr().String()
 }
 
 // cut refuses new connections and breaks those that are open.
