@@ -19,12 +19,15 @@ type Wire string
 
 // The wires that are spoken.
 const (
-	WireAnthropicMessages Wire = "anthropic.messages"
-	WireOpenAIChat        Wire = "openai.chat"
+	WireAnthropicMessages  Wire = "anthropic.messages"
+	WireOpenAIChat         Wire = "openai.chat"
+	WireOpenAIResponses    Wire = "openai.responses"
+	WireGeminiGenerate     Wire = "gemini.generate"
+	WireGeminiInteractions Wire = "gemini.interactions"
 )
 
 // plannedWires are names that a models file may use one day; they get a clearer refusal than a misspelt one.
-var plannedWires = []Wire{"openai.responses", "gemini.generate", "gemini.interactions"}
+var plannedWires = []Wire{WireOpenAIResponses, WireGeminiGenerate, WireGeminiInteractions}
 
 // Dialect says which names an endpoint of WireOpenAIChat knows: the vendor renamed some that compatible servers kept.
 type Dialect string
@@ -70,7 +73,7 @@ type Endpoint struct {
 }
 
 // Prices are for a million tokens, in the currency the operator keeps books in. Zeros are no price.
-type Prices struct{ Input, Output, CacheRead, CacheWrite float64 }
+type Prices = turns.Prices
 
 // Model is a name that clients use, and who is asked for it, the first first.
 type Model struct {

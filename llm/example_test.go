@@ -40,8 +40,8 @@ func Example() {
 	}
 	defer router.Close()
 
-	route, _ := router.Route("") // the default model
-	request, _ := router.Build(route, turns.Prompt{Messages: []turns.Message{
+	routes, _ := router.Routes("") // of the default model
+	request, _ := router.Build(routes[0], turns.Prompt{Messages: []turns.Message{
 		{Role: turns.RoleUser, Content: []turns.Block{turns.Text{Text: "Hello."}}},
 	}})
 	for delta, err := range router.Generate(context.Background(), turns.Call{Request: request}) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/turnd/turnd/llm/wire"
 	"github.com/turnd/turnd/turns"
@@ -42,7 +43,9 @@ type Adapter struct {
 	Open func(*wire.Client, Endpoint) Caller
 }
 
-// Caller builds and sends the requests of one endpoint, with the duties of turns.Generator.
+// Caller builds and sends the requests of one endpoint, with the duties of turns.Generator. One whose wire can be asked
+// about a call has the methods of turns.Recoverer that are for it, each an interface of its own: Preparer, Recoverer,
+// Stopper, OriginReader.
 type Caller interface {
 	Build(turns.Route, turns.Prompt) (turns.Request, error)
 	Generate(context.Context, turns.Call) iter.Seq2[turns.Delta, error]
@@ -132,18 +135,21 @@ func (r *Router) Resends() int64 { return r.http.Resends() }
 // Close lets go of idle connections. Calls that run go on; end them by their contexts.
 func (r *Router) Close() { r.http.Close() }
 
-// Route implements turns.Generator.
-func (r *Router) Route(model string) (turns.Route, error) {
+// Routes implements turns.Generator.
+func (r *Router) Routes(model string) ([]turns.Route, error) {
 	if model == "" {
 		model = r.defaultModel
 	}
 	route, ok := r.routes[model]
 	if !ok {
-		return turns.Route{}, &turns.Error{Code: turns.CodeUnknownModel, Field: "input.options.model",
+		return nil, &turns.Error{Code: turns.CodeUnknownModel, Field: "input.options.model",
 			Problem: "no model of that name is configured; ask the operator which are"}
 	}
-	return route, nil
+	return []turns.Route{route}, nil
 }
+
+// Ready implements turns.Generator.
+func (r *Router) Ready(turns.Route) (time.Duration, bool) { return 0, true }
 
 // Build implements turns.Generator.
 func (r *Router) Build(route turns.Route, prompt turns.Prompt) (turns.Request, error) {

@@ -29,9 +29,9 @@ func router(t *testing.T, c llm.Config, limits turns.Limits) *llm.Router {
 
 func ask(t *testing.T, g turns.Generator, model string) llmtest.Result {
 	t.Helper()
-	route, err := g.Route(model)
+	routes, err := g.Routes(model)
 	require.NoError(t, err)
-	req, err := g.Build(route, turns.Prompt{Messages: []turns.Message{
+	req, err := g.Build(routes[0], turns.Prompt{Messages: []turns.Message{
 		{Role: turns.RoleUser, Content: []turns.Block{turns.Text{Text: "hello"}}},
 	}})
 	require.NoError(t, err)
@@ -85,9 +85,9 @@ func TestKeysAloneMakeEndpoints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := router(t, tt.config, turns.Limits{})
 			require.Equal(t, tt.models, r.Models())
-			route, err := r.Route("")
+			routes, err := r.Routes("")
 			require.NoError(t, err)
-			require.Equal(t, tt.models[0], route.Model)
+			require.Equal(t, tt.models[0], routes[0].Model)
 		})
 	}
 	_, err := llm.New(llm.FromKeys("", "", "", ""), llm.Options{Adapters: adapters})
@@ -97,16 +97,16 @@ func TestKeysAloneMakeEndpoints(t *testing.T) {
 func TestLimitsComeFromTheEndpointThenTheProcessThenTheDefaults(t *testing.T) {
 	c := llm.Demo("http://127.0.0.1:1")
 	c.Endpoints[0].Limits = turns.Limits{Idle: time.Second, MaxOutputTokens: 7}
-	route, err := router(t, c, turns.Limits{Idle: time.Minute, Total: time.Hour}).Route("demo")
+	routes, err := router(t, c, turns.Limits{Idle: time.Minute, Total: time.Hour}).Routes("demo")
 	require.NoError(t, err)
-	require.Equal(t, turns.Limits{FirstByte: 2 * time.Minute, Idle: time.Second, Total: time.Hour, MaxOutputTokens: 7}, route.Limits)
-	require.Equal(t, turns.IdempotencyNone, route.Capabilities.Idempotency)
-	require.Equal(t, "anthropic", route.Provider)
+	require.Equal(t, turns.Limits{FirstByte: 2 * time.Minute, Idle: time.Second, Total: time.Hour, MaxOutputTokens: 7}, routes[0].Limits)
+	require.Equal(t, turns.IdempotencyNone, routes[0].Capabilities.Idempotency)
+	require.Equal(t, "anthropic", routes[0].Provider)
 }
 
 func TestAnUnknownModelIsATypedError(t *testing.T) {
 	r := router(t, llm.Demo("http://127.0.0.1:1"), turns.Limits{})
-	_, err := r.Route("nobody")
+	_, err := r.Routes("nobody")
 	require.Equal(t, turns.CodeUnknownModel, turns.CodeOf(err))
 	_, err = r.Build(turns.Route{Endpoint: "gone"}, turns.Prompt{})
 	require.Equal(t, turns.CodeUnknownModel, turns.CodeOf(err))

@@ -11,14 +11,18 @@ import (
 // Generator is the port to model providers. It makes one physical call and classifies it; what comes next after an
 // outcome is decided here, by Decide, and by nobody else.
 type Generator interface {
-	// Route finds who is asked for a model; an empty name is the default model. An unknown name is CodeUnknownModel.
-	Route(model string) (Route, error)
+	// Routes are who can be asked for a model, the first first; at least one. An empty name is the default model, an unknown
+	// one is CodeUnknownModel.
+	Routes(model string) ([]Route, error)
+	// Ready reports whether a route may be asked now, or how long not: its breaker is open.
+	Ready(route Route) (wait time.Duration, ok bool)
 	// Build makes the bytes of one request. It is pure: the same route and prompt give the same bytes on any worker.
 	Build(route Route, prompt Prompt) (Request, error)
 	// Generate sends the request once and yields what comes back. A call that succeeded ends after Finished; every
 	// failure is one *CallError and the last thing yielded. It must write exactly one request to the wire, and must
 	// release the connection on every exit, an early break included.
 	Generate(ctx context.Context, call Call) iter.Seq2[Delta, error]
+	Recoverer
 }
 
 // Route says who answers for a model.
@@ -31,7 +35,17 @@ type Route struct {
 	ProviderModel string
 	Limits        Limits
 	Capabilities  Capabilities
+	// Credential is a short digest of the key that is used, to tell one from another; empty without a key.
+	Credential string
+	// OnAmbiguous and OnPartial are the endpoint's policies, for turns that name none.
+	OnAmbiguous OnAmbiguous
+	OnPartial   OnPartial
+	Prices      Prices
 }
+
+// Prices are for a million tokens, in the currency the operator keeps books in. Zeros are no price. Input that was read
+// from or written to a cache is not charged at Input besides.
+type Prices struct{ Input, Output, CacheRead, CacheWrite float64 }
 
 // Limits bound one provider call. Zero durations are no limit of that kind, which only tests use.
 type Limits struct {
@@ -86,6 +100,8 @@ type Message struct {
 type Prompt struct {
 	Options  Options
 	Messages []Message
+	// Origin goes with the request where the wire has a place for it.
+	Origin Origin
 }
 
 // Request is a built request.
@@ -109,6 +125,8 @@ type Call struct {
 	Request Request
 	// Key goes out as Idempotency-Key.
 	Key string
+	// Session is what Prepare gave for this call.
+	Session string
 	// MaySend is asked once more when a connection is there and nothing was written yet: dialling may have taken longer
 	// than a lease. False is ClassNotSent. Nil is always true.
 	MaySend func() bool
@@ -129,6 +147,8 @@ type Responded struct {
 	HTTPStatus int
 	// RequestID is the vendor's id of the request, from a header; may be empty.
 	RequestID string
+	// Extra is how many further requests a gateway says that it made for this one.
+	Extra int
 }
 
 // ResponseStarted carries the vendor's id of the response as soon as it is known.
@@ -209,8 +229,12 @@ type CallError struct {
 	RetryAfter    time.Duration
 	HasRetryAfter bool
 	RequestID     string
+	// Extra is as in Responded.
+	Extra int
 	// Timeout says that one of our limits ended it.
 	Timeout bool
+	// Continuation is what Recover goes on from in this process; nil if it would begin anew.
+	Continuation Continuation
 	// Cause is for the log; it holds no content.
 	Cause error
 }

@@ -47,10 +47,11 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 
 // requestOf builds a turn's request and says where its window starts: at pinned, unless that is zero.
 func (s *Service) requestOf(ctx context.Context, key ConversationKey, turn UserTurn, options Options, pinned RowID) (Request, RowID, error) {
-	route, err := s.generator.Route(options.Model)
+	routes, err := s.generator.Routes(options.Model)
 	if err != nil {
 		return Request{}, RowID{}, err
 	}
+	route := routes[0]
 	var path []PathRow
 	if !turn.Parent.IsZero() {
 		if path, err = s.store.ReadPath(ctx, key, turn.Parent, PathLimit{Rows: pathRows, Bytes: pathBytes}); err != nil {

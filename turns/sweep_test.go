@@ -106,7 +106,7 @@ func TestASweptReplyCostsItsClosedCallsAndAnEstimateOfTheOpenOnes(t *testing.T) 
 // forgetful is a Generator whose endpoint knows no key.
 type forgetful struct{ Generator }
 
-func (forgetful) Route(string) (Route, error) { return Route{}, nil }
+func (forgetful) Routes(string) ([]Route, error) { return []Route{{}}, nil }
 
 func TestACallThatCanNotBeSentAgainIsSweptBeforeItsConversationIsRead(t *testing.T) {
 	store := &staleStore{rows: map[ReplyID]Reply{}} // anything else that is asked of it fails

@@ -82,8 +82,8 @@ func (s *Service) mayTakeOver(stale StaleReply, r Reply) bool {
 	if len(stale.OpenCalls) == 0 {
 		return r.Length == 0
 	}
-	route, err := s.generator.Route(r.Model)
-	return err != nil || resendable(route.Capabilities, r.Age) // rebuild says what is wrong with the model
+	routes, err := s.generator.Routes(r.Model)
+	return err != nil || resendable(routes[0].Capabilities, r.Age) // rebuild says what is wrong with the model
 }
 
 // takenRun takes a reply over and gives its run, nil if it is not this worker's.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -19,7 +20,9 @@ import (
 
 // Post is the one request of a call.
 type Post struct {
-	URL string
+	// Method is POST if empty.
+	Method string
+	URL    string
 	// Header holds what the vendor wants, its credential included. It is not changed.
 	Header http.Header
 	Body   []byte
@@ -38,6 +41,8 @@ type Vendor struct {
 	Translator func() Translator
 	// Classify says what a response of a bad status means.
 	Classify func(Answer) Verdict
+	// Extra reads how many requests a gateway made besides; nil is none.
+	Extra func(http.Header) int
 }
 
 // Translator reads the events of one stream. It is pure: the same events make the same deltas.
@@ -65,7 +70,7 @@ func (c *Client) Stream(ctx context.Context, post Post, vendor Vendor) iter.Seq2
 			yield(nil, &turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseNone, Cause: ErrSpent})
 			return
 		}
-		call := &call{client: c, post: post, vendor: vendor, phase: turns.PhaseNone,
+		call := &call{client: c, post: post, vendor: vendor, phase: turns.PhaseNone, accept: eventStream,
 			emit: func(d turns.Delta) bool { return yield(d, nil) }}
 		if err := call.run(ctx); err != nil && !errors.Is(err, errStopped) {
 			yield(nil, err)
@@ -78,6 +83,7 @@ type call struct {
 	client *Client
 	post   Post
 	vendor Vendor
+	accept string
 	emit   func(turns.Delta) bool
 
 	ctx    context.Context
@@ -90,6 +96,7 @@ type call struct {
 	phase     turns.CallPhase
 	status    int
 	requestID string
+	extra     int
 }
 
 // run is nil when the terminal event was read, errStopped when the consumer had enough, else a *turns.CallError. The
@@ -105,6 +112,9 @@ func (c *call) run(parent context.Context) error {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	c.phase, c.status, c.requestID = turns.PhaseHeaders, resp.StatusCode, c.idOf(resp.Header)
+	if c.vendor.Extra != nil {
+		c.extra = max(c.vendor.Extra(resp.Header), 0)
+	}
 	if c.trace.wrote.Load() > 1 {
 		return c.failed(ErrResent)
 	}
@@ -144,7 +154,7 @@ func (c *call) request() (*http.Request, error) {
 		return nil, err
 	}
 	req := &http.Request{
-		Method: http.MethodPost,
+		Method: cmp.Or(c.post.Method, http.MethodPost),
 		URL:    target,
 		Host:   target.Host,
 		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -156,8 +166,12 @@ func (c *call) request() (*http.Request, error) {
 	if req.Header == nil {
 		req.Header = make(http.Header)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "text/event-stream")
+	if len(c.post.Body) > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	} else {
+		req.Body, req.ContentLength = http.NoBody, 0
+	}
+	req.Header.Set("Accept", c.accept)
 	req.Header.Set("User-Agent", "turnd")
 	if c.post.Key != "" {
 		req.Header.Set("Idempotency-Key", c.post.Key)
@@ -174,16 +188,18 @@ func (c *call) idOf(h http.Header) string {
 	return ""
 }
 
+const eventStream = "text/event-stream"
+
 // isEventStream reports whether the body can be read as events as it comes.
 func isEventStream(h http.Header) bool {
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	encoding := h.Get("Content-Encoding")
-	return err == nil && kind == "text/event-stream" && (encoding == "" || encoding == "identity")
+	return err == nil && kind == eventStream && (encoding == "" || encoding == "identity")
 }
 
 // read yields the stream up to its terminal event.
 func (c *call) read(resp *http.Response) error {
-	if !c.emit(turns.Responded{HTTPStatus: c.status, RequestID: c.requestID}) {
+	if !c.emit(turns.Responded{HTTPStatus: c.status, RequestID: c.requestID, Extra: c.extra}) {
 		return errStopped
 	}
 	body := &body{call: c, r: resp.Body}
@@ -339,5 +355,5 @@ func (c *call) error(class turns.CallClass) *turns.CallError {
 	if phase == turns.PhaseNone {
 		phase = c.trace.phase()
 	}
-	return &turns.CallError{Class: class, Phase: phase, HTTPStatus: c.status, RequestID: c.requestID}
+	return &turns.CallError{Class: class, Phase: phase, HTTPStatus: c.status, RequestID: c.requestID, Extra: c.extra}
 }
