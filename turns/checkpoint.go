@@ -65,7 +65,7 @@ func holdTails(runs []*run, max int) (held []heldTail, rest []*run) {
 // bytesOf is how much text is in pieces, with what takes no room in the log.
 func bytesOf(pieces []Piece) (n int) {
 	for _, p := range pieces {
-		n += len(p.Text) + len(p.Seal) + len(p.ToolUseID) + len(p.ToolName)
+		n += len(p.Text) + len(p.Seal) + len(p.ToolUseID) + len(p.ToolName) + len(p.Type)
 	}
 	return n
 }

@@ -67,10 +67,12 @@ type Refusal struct {
 	Category string
 }
 
-// Opaque is a piece that only its vendor understands.
+// Opaque is a piece that only its vendor understands. Seal holds it, in the form in which it goes back there; it is as that
+// of Thinking.
 type Opaque struct {
 	Provider string
 	Type     string
+	Seal     string
 }
 
 func (Text) isBlock()       {}
@@ -166,6 +168,8 @@ func SizeOf(content []Block) int {
 			size += len(b.Text)
 		case Refusal:
 			size += len(b.Text)
+		case Opaque:
+			size += len(b.Seal)
 		}
 	}
 	return size

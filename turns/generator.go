@@ -28,11 +28,13 @@ type Generator interface {
 // Route says who answers for a model.
 type Route struct {
 	// Model is the name as clients use it; Endpoint the entry of the models file; Provider the vendor, such as
-	// "anthropic"; ProviderModel the name the vendor knows.
+	// "anthropic"; ProviderModel the name the vendor knows. Wire is the protocol that requests are built for; a route that
+	// was read from the ledger has none.
 	Model         string
 	Endpoint      string
 	Provider      string
 	ProviderModel string
+	Wire          string
 	Limits        Limits
 	Capabilities  Capabilities
 	// Credential is a short digest of the key that is used, to tell one from another; empty without a key.
@@ -155,12 +157,14 @@ type Responded struct {
 type ResponseStarted struct{ ResponseID string }
 
 // BlockStarted begins the next block of content. ToolUseID and ToolName go with KindToolUse. Redacted goes with
-// KindThinking: the vendor shows nothing of it.
+// KindThinking: the vendor shows nothing of it. Type is the vendor's own word: of KindOpaque for what it is, of KindRefusal
+// for the category.
 type BlockStarted struct {
 	Kind      BlockKind
 	ToolUseID string
 	ToolName  string
 	Redacted  bool
+	Type      string
 }
 
 // BlockDelta is more of the open block: whole runes, without NUL.

@@ -24,6 +24,8 @@ type Piece struct {
 	ToolName  string `json:"n,omitempty"`
 	// Redacted goes with Starts of a KindThinking block of which nothing is shown.
 	Redacted bool `json:"r,omitempty"`
+	// Type goes with Starts: the vendor's word for a KindOpaque block, the category of a KindRefusal one.
+	Type string `json:"y,omitempty"`
 	// Text holds the bytes, whole runes.
 	Text string `json:"t,omitempty"`
 	// Ends says that the block ends here.
@@ -109,6 +111,7 @@ type logBlock struct {
 	toolID   string
 	toolName string
 	redacted bool
+	typ      string
 	text     []byte // what is kept of it
 	cut      uint32 // how much of the text was let go of, before what is kept
 	ended    bool
@@ -185,7 +188,7 @@ func (l *Log) Append(p Piece) error {
 			return fmt.Errorf("append to log: block %d starts after %d blocks", p.Block, count)
 		}
 		l.blocks = append(l.blocks, logBlock{start: l.length, kind: p.Kind, toolID: p.ToolUseID, toolName: p.ToolName,
-			redacted: p.Redacted})
+			redacted: p.Redacted, typ: p.Type})
 	}
 	n := len(l.blocks)
 	if n == 0 || int(p.Block) != l.dropped+n-1 || l.blocks[n-1].ended {
@@ -254,7 +257,7 @@ func (l *Log) blockAt(offset uint32) int {
 func (b *logBlock) piece(index, offset uint32, room int) (Piece, error) {
 	p := Piece{Block: index, Kind: b.kind}
 	if offset == b.start {
-		p.Starts, p.ToolUseID, p.ToolName, p.Redacted = true, b.toolID, b.toolName, b.redacted
+		p.Starts, p.ToolUseID, p.ToolName, p.Redacted, p.Type = true, b.toolID, b.toolName, b.redacted, b.typ
 		offset++
 	}
 	from := int(offset - b.start - 1 - b.cut)
@@ -288,9 +291,9 @@ func (l *Log) Blocks(limit int) (content []Block, cut bool) {
 		case KindToolUse:
 			content = append(content, ToolUse{ID: p.ToolUseID, Name: p.ToolName, InputJSON: p.Text})
 		case KindRefusal:
-			content = append(content, Refusal{Text: p.Text})
+			content = append(content, Refusal{Text: p.Text, Category: p.Type})
 		case KindOpaque:
-			content = append(content, Opaque{})
+			content = append(content, Opaque{Type: p.Type, Seal: p.Seal})
 		}
 	}
 	return content, next < l.length

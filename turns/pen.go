@@ -57,7 +57,7 @@ func (p *pen) end() error {
 	switch {
 	case p.open:
 		return p.append("", true)
-	case p.pending != nil && (p.pending.Kind == KindToolUse || p.pending.Kind == KindOpaque || p.seal != ""):
+	case p.pending != nil && (p.pending.Kind == KindToolUse || p.pending.Kind == KindOpaque || p.pending.Type != "" || p.seal != ""):
 		return p.append("", true)
 	}
 	p.pending = nil
@@ -68,7 +68,7 @@ func (p *pen) append(text string, ends bool) error {
 	piece := Piece{Block: p.block, Kind: p.kind, Text: text, Ends: ends}
 	if b := p.pending; b != nil {
 		piece.Kind, piece.Starts, piece.ToolUseID, piece.ToolName = b.Kind, true, b.ToolUseID, b.ToolName
-		piece.Redacted = b.Redacted
+		piece.Redacted, piece.Type = b.Redacted, cleanID(b.Type)
 	}
 	if ends {
 		piece.Seal = p.seal

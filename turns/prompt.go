@@ -108,6 +108,8 @@ func saysNothing(b Block) bool {
 		return b.Text == ""
 	case Thinking:
 		return b.Text == "" && b.Seal == ""
+	case Opaque:
+		return b.Seal == ""
 	}
 	return false
 }

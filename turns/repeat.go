@@ -45,7 +45,7 @@ func (l *repeatLog) Append(p Piece) error {
 func (l *repeatLog) swallow(p Piece) (more Piece, err error) {
 	old := &l.rest[0]
 	if p.Block != old.Block || p.Kind != old.Kind || p.Starts != old.Starts || p.ToolUseID != old.ToolUseID ||
-		p.ToolName != old.ToolName || p.Redacted != old.Redacted {
+		p.ToolName != old.ToolName || p.Redacted != old.Redacted || p.Type != old.Type {
 		return Piece{}, errDiverged
 	}
 	rest := Piece{Block: p.Block, Kind: p.Kind, Ends: p.Ends, Seal: p.Seal}

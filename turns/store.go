@@ -43,6 +43,16 @@ type Leases interface {
 	Server(ctx context.Context) (ServerLife, error)
 }
 
+// WorkerView is a worker as people see it.
+type WorkerView struct {
+	Worker
+	LeaseUntil time.Time
+	Dead       bool
+	// InFlight counts its replies in flight.
+	InFlight int
+	Uptime   time.Duration
+}
+
 // ServerLife is one run of a database server, from its start to its end.
 type ServerLife struct {
 	// Name differs from one life to the next: a restart, and a failover to another server, both change it.
@@ -180,16 +190,9 @@ type NewReply struct {
 	Deadline time.Duration
 	// DisconnectGrace is how long the last follower may be gone before the owner stops it; zero: it goes on.
 	DisconnectGrace time.Duration
-}
-
-// NewCall is a row of the ledger, written before its request is sent.
-type NewCall struct {
-	ID CallID
-	// Number is 1 for the reply's first call, growing; First says that it is the first of its turn and generation.
-	Number       int
-	First        bool
-	Key          string
-	RequestBytes int
+	// OnAmbiguous and OnPartial are the policies it is made under.
+	OnAmbiguous OnAmbiguous
+	OnPartial   OnPartial
 }
 
 // ClaimResult answers one Claim.
@@ -217,8 +220,8 @@ type Replies interface {
 	CloseCalls(ctx context.Context, outcomes []CallOutcome) error
 	// Checkpoint appends the tails of logs under their fences and learns which replies were lost or must stop.
 	Checkpoint(ctx context.Context, checkpoints []Checkpoint) ([]CheckpointResult, error)
-	// End completes or abandons replies under their fences: content, length, usage and the last call's row in one
-	// commit; chunks are removed. Calls still open are closed with it.
+	// End completes, abandons or holds replies under their fences: content, length, usage and the last call's row in one
+	// commit; chunks are removed. Calls still open are closed with it, unless the reply is held: then they stay open.
 	End(ctx context.Context, endings []Ending) ([]EndResult, error)
 	// MarkFollowed says that replies in flight are followed on this worker: their FollowedLeft is at least For from now on.
 	MarkFollowed(ctx context.Context, marks []FollowMark) error
@@ -286,7 +289,8 @@ type Takeover struct {
 	Owner WorkerID
 	// Closed are the outcomes of calls that the dead owner left open.
 	Closed []CallOutcome
-	// Call is the row of the next call, permitted if fewer than MaxCalls are spent.
+	// Call is the row of the next call, permitted if fewer than MaxCalls are spent. With a zero id there is none: the call
+	// that is open is gone on with, or its outcome asked for.
 	Call     NewCall
 	MaxCalls int
 }
@@ -333,20 +337,6 @@ type PermitResult struct {
 	Calls int
 }
 
-// CallOutcome closes a row of the ledger.
-type CallOutcome struct {
-	Key        ConversationKey
-	ID         CallID
-	Class      CallClass
-	Phase      CallPhase
-	HTTPStatus int
-	RequestID  string
-	ResponseID string
-	Usage      Usage
-	// WasteCause says why its tokens were not delivered; empty if they were.
-	WasteCause string
-}
-
 // Checkpoint appends to a stored log: Pieces take it from From to To. With From = To it only asks.
 type Checkpoint struct {
 	Fence  Fence
@@ -368,7 +358,7 @@ type CheckpointResult struct {
 // Ending ends a reply by its owner's hand.
 type Ending struct {
 	Fence Fence
-	// Verb is VerbComplete or VerbAbandon, and Status and Reason what it leads to by the table.
+	// Verb is VerbComplete, VerbAbandon or VerbHold, and Status and Reason what it leads to by the table.
 	Verb   Verb
 	Status Status
 	Reason Reason
@@ -383,6 +373,15 @@ type Ending struct {
 	RetryAfter   time.Duration
 	// Call closes the reply's last call; nil if it is closed already.
 	Call *CallOutcome
+	// LookupIn is when a held reply is to be asked for at its provider; zero: nobody can be asked.
+	LookupIn time.Duration
+}
+
+// Replacement is one Replace: Ending abandons by VerbReplace, and Claim is of the same turn and generation, without
+// Supersede.
+type Replacement struct {
+	Ending Ending
+	Claim  Claim
 }
 
 // EndResult answers one Ending.
@@ -421,16 +420,6 @@ type StaleReply struct {
 	OpenCalls []OpenCall
 }
 
-// OpenCall is a ledger row without an outcome.
-type OpenCall struct {
-	ID           CallID
-	RequestBytes int
-	// Provider and Model label the counters; First is as in NewCall.
-	Provider string
-	Model    string
-	First    bool
-}
-
 // Sweeping ends a stale reply.
 type Sweeping struct {
 	Fence   Fence
@@ -441,6 +430,8 @@ type Sweeping struct {
 	Length  uint32
 	Usage   Usage
 	Calls   []CallOutcome
+	// LookupIn is as in Ending, where Status is StatusHeld: its calls stay open then.
+	LookupIn time.Duration
 }
 
 // Stops is the part of a Store by which people stop and choose.

@@ -60,6 +60,16 @@ type Reply struct {
 	// RequestHash is of the bytes that were sent; WindowStart is the first row of the path that was in them.
 	RequestHash []byte
 	WindowStart RowID
+	// BuilderVersion says which builder made the request, ProviderModel the name the vendor knows, and ResponseID is the
+	// vendor's id of the response, empty while unknown.
+	BuilderVersion int
+	ProviderModel  string
+	ResponseID     string
+	// OnAmbiguous and OnPartial are the policies it is made under.
+	OnAmbiguous OnAmbiguous
+	OnPartial   OnPartial
+	// ReplacedBy is the reply that took its place; zero if none did.
+	ReplacedBy ReplyID
 	// ProviderCode is the vendor's own code of the failure that ended it, at most 64 bytes.
 	ProviderCode string
 	// RetryAfter is how long the provider asked to wait when it was abandoned, counted from EndTime.

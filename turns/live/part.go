@@ -64,7 +64,7 @@ func spell(pieces []turns.Piece) []byte {
 	var out bytes.Buffer
 	for _, p := range pieces {
 		if p.Starts {
-			fmt.Fprintf(&out, "\xfe%d %q %q %q %t\xfe", p.Block, p.Kind, p.ToolUseID, p.ToolName, p.Redacted)
+			fmt.Fprintf(&out, "\xfe%d %q %q %q %t %q\xfe", p.Block, p.Kind, p.ToolUseID, p.ToolName, p.Redacted, p.Type)
 		}
 		out.WriteString(p.Text)
 		if p.Ends {

@@ -1,0 +1,158 @@
+package turns
+
+import (
+	"context"
+	"time"
+)
+
+// Ledger is the part of a Store that keeps what every physical request to a provider was, and what it took.
+type Ledger interface {
+	// NoteCalls adds what became known of open calls before or while they are sent, under the fences of their replies, which
+	// must be in flight.
+	NoteCalls(ctx context.Context, notes []CallNote) ([]NoteResult, error)
+	// ReadCall reads an open call with the body that was kept for it. A missing or closed one is CodeNotFound.
+	ReadCall(ctx context.Context, key ConversationKey, id CallID) (OpenCall, error)
+	// ListCalls reads calls of a tenant, oldest first.
+	ListCalls(ctx context.Context, q LedgerQuery) ([]LedgerCall, error)
+	// SumCalls sums the calls of a tenant.
+	SumCalls(ctx context.Context, f LedgerFilter) (LedgerSums, error)
+	// ListWorkers reads the workers that live, and those gone for less than an hour, oldest first, at most 1,000.
+	ListWorkers(ctx context.Context) ([]WorkerView, error)
+}
+
+// NewCall is a row of the ledger, written before its request is sent.
+type NewCall struct {
+	ID CallID
+	// Number is 1 for the reply's first call, growing; First says that it is the first of its turn and generation.
+	Number int
+	First  bool
+	Key    string
+	// Route is who is asked, RequestHash and BuilderVersion say what was built.
+	Route          Route
+	RequestHash    []byte
+	BuilderVersion int
+	RequestBytes   int
+	// Body is kept while the call is open, where it may have to be sent again to the byte; nil keeps none.
+	Body []byte
+	// Unsent says that the call is not to be taken as sent before a CallNote says so.
+	Unsent bool
+}
+
+// CallNote adds to an open call.
+type CallNote struct {
+	Fence Fence
+	Call  CallID
+	// Session is what Recoverer.Prepare gave; empty leaves what is stored.
+	Session string
+	// Submitted marks that the call leaves now.
+	Submitted bool
+}
+
+// NoteResult answers one CallNote.
+type NoteResult struct {
+	// Noted is false if the fence does not hold, a stop was asked for, or the call is closed; nothing was written then.
+	Noted bool
+}
+
+// CallOutcome closes a row of the ledger.
+type CallOutcome struct {
+	Key        ConversationKey
+	ID         CallID
+	Class      CallClass
+	Phase      CallPhase
+	HTTPStatus int
+	RequestID  string
+	ResponseID string
+	Usage      Usage
+	// WasteCause says why its tokens were not delivered; empty if they were.
+	WasteCause string
+	// Extra is how many further requests a gateway says that it made for it, at an unknown price.
+	Extra int
+	// Low and High bound Usage.Output where it is estimated; both zero where it was reported.
+	Low  int64
+	High int64
+}
+
+// OpenCall is a ledger row without an outcome.
+type OpenCall struct {
+	ID     CallID
+	Number int
+	First  bool
+	Key    string
+	// Endpoint, Provider, Model, ProviderModel and Credential are those of its Route.
+	Endpoint       string
+	Provider       string
+	Model          string
+	ProviderModel  string
+	Credential     string
+	RequestHash    []byte
+	BuilderVersion int
+	RequestBytes   int
+	// HasBody says that a body is kept, which only ReadCall reads into Body.
+	HasBody bool
+	Body    []byte
+	// Submitted says that it may have been sent.
+	Submitted  bool
+	Session    string
+	ResponseID string
+	// Age is the time since the row was written, by the database's clock.
+	Age time.Duration
+}
+
+// LedgerFilter chooses calls of a tenant. A zero field chooses all.
+type LedgerFilter struct {
+	Tenant   Tenant
+	Key      *ConversationKey
+	Turn     TurnID
+	From     time.Time
+	Before   time.Time
+	Provider string
+	Model    string
+}
+
+// LedgerQuery is one page of ListCalls: those after AfterTime, or at it with a greater id.
+type LedgerQuery struct {
+	Filter    LedgerFilter
+	AfterTime time.Time
+	AfterID   CallID
+	Limit     int
+}
+
+// LedgerCall is a row of the ledger.
+type LedgerCall struct {
+	ID           CallID
+	Conversation ConversationID
+	Turn         TurnID
+	Reply        ReplyID
+	Epoch        int64
+	Number       int
+	First        bool
+	Endpoint     string
+	Provider     string
+	Model        string
+	// Class is empty while it is open.
+	Class      CallClass
+	Phase      CallPhase
+	HTTPStatus int
+	Key        string
+	RequestID  string
+	ResponseID string
+	Usage      Usage
+	WasteCause string
+	Extra      int
+	Low        int64
+	High       int64
+	CreateTime time.Time
+	// EndTime is zero while it is open.
+	EndTime time.Time
+}
+
+// LedgerSums are sums over calls.
+type LedgerSums struct {
+	First      int64
+	Retry      int64
+	FirstUsage Usage
+	RetryUsage Usage
+	// Wasted are tokens by cause.
+	Wasted map[string]int64
+}
