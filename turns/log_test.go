@@ -16,7 +16,7 @@ func drawLog(t *rapid.T) *turns.Log {
 	log := new(turns.Log)
 	blocks := rapid.IntRange(0, 5).Draw(t, "blocks")
 	for i := range blocks {
-		kind := rapid.SampledFrom([]turns.BlockKind{turns.KindText, turns.KindThinking, turns.KindToolUse}).Draw(t, "kind")
+		kind := rapid.SampledFrom([]turns.BlockKind{turns.KindText, turns.KindThinking, turns.KindToolUse, turns.KindRefusal, turns.KindOpaque}).Draw(t, "kind")
 		first := turns.Piece{Block: uint32(i), Kind: kind, Starts: true}
 		last := turns.Piece{Block: uint32(i), Kind: kind, Ends: true}
 		switch kind {
@@ -24,6 +24,9 @@ func drawLog(t *rapid.T) *turns.Log {
 			first.ToolUseID, first.ToolName = "call", "lookup"
 		case turns.KindThinking:
 			first.Redacted = rapid.Bool().Draw(t, "redacted")
+			last.Seal = rapid.SampledFrom([]string{"", "seal"}).Draw(t, "seal")
+		case turns.KindRefusal, turns.KindOpaque:
+			first.Type = rapid.SampledFrom([]string{"", "type"}).Draw(t, "type")
 			last.Seal = rapid.SampledFrom([]string{"", "seal"}).Draw(t, "seal")
 		}
 		must(t, log.Append(first))

@@ -83,6 +83,19 @@ func TestASealIsWrittenWithTheEndOfItsBlockEvenIfNothingElseIs(t *testing.T) {
 	require.Equal(t, uint32(6), log.Len())
 }
 
+func TestABlockWithoutTextIsKeptIfItsVendorHasAWordForIt(t *testing.T) {
+	p, log := newPen(100)
+	require.NoError(t, p.start(BlockStarted{Kind: KindOpaque, Type: "search"}))
+	p.keep("{}")
+	require.NoError(t, p.end())
+	require.NoError(t, p.start(BlockStarted{Kind: KindRefusal, Type: "cyber"}))
+	require.NoError(t, p.end())
+	require.NoError(t, p.start(BlockStarted{Kind: KindRefusal}))
+	require.NoError(t, p.end())
+	blocks, _ := log.Blocks(0)
+	require.Equal(t, []Block{Opaque{Type: "search", Seal: "{}"}, Refusal{Category: "cyber"}}, blocks)
+}
+
 func TestSealsAreBoundedLikeTheLog(t *testing.T) {
 	p, log := newPen(100)
 	for range 10 {

@@ -56,6 +56,7 @@ func TestAnAnswerThatDiffersFromWhatIsStoredWritesNothing(t *testing.T) {
 	for name, answer := range map[string][]Piece{
 		"other text":         {{Kind: KindText, Starts: true, Text: "ax"}},
 		"another kind":       {{Kind: KindRefusal, Starts: true, Text: "ab"}},
+		"another type":       {{Kind: KindText, Starts: true, Type: "x", Text: "ab"}},
 		"an end too early":   {{Kind: KindText, Starts: true, Text: "a", Ends: true}},
 		"more before an end": {{Kind: KindText, Starts: true, Text: "abc"}},
 		"another call":       {{Kind: KindText, Starts: true, Text: "ab", Ends: true}, {Block: 1, Kind: KindToolUse, Starts: true, ToolUseID: "u", ToolName: "n", Text: "{"}},
