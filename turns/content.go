@@ -39,11 +39,13 @@ type Document struct {
 	URL       string
 }
 
-// ToolUse is a call of a tool by the model. InputJSON is kept as the model wrote it, to the byte.
+// ToolUse is a call of a tool by the model. InputJSON is kept as the model wrote it, to the byte. Seal is as that of
+// Thinking; what a client sends has none.
 type ToolUse struct {
 	ID        string
 	Name      string
 	InputJSON string
+	Seal      string
 }
 
 // ToolResult answers a ToolUse of the reply before it.

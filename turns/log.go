@@ -289,7 +289,7 @@ func (l *Log) Blocks(limit int) (content []Block, cut bool) {
 		case KindThinking:
 			content = append(content, Thinking{Text: p.Text, Redacted: p.Redacted, Seal: p.Seal})
 		case KindToolUse:
-			content = append(content, ToolUse{ID: p.ToolUseID, Name: p.ToolName, InputJSON: p.Text})
+			content = append(content, ToolUse{ID: p.ToolUseID, Name: p.ToolName, InputJSON: p.Text, Seal: p.Seal})
 		case KindRefusal:
 			content = append(content, Refusal{Text: p.Text, Category: p.Type})
 		case KindOpaque:

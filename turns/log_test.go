@@ -133,7 +133,8 @@ func TestASealStandsWithTheEndOfItsBlockAndTakesNoRoom(t *testing.T) {
 	must(t, log.Append(turns.Piece{Kind: turns.KindThinking, Starts: true, Text: "hm", Seal: "too early"}))
 	must(t, log.Append(turns.Piece{Kind: turns.KindThinking, Ends: true, Seal: "s1"}))
 	must(t, log.Append(turns.Piece{Block: 1, Kind: turns.KindThinking, Starts: true, Redacted: true, Ends: true, Seal: "s2"}))
-	require.Equal(t, uint32(6), log.Len())
+	must(t, log.Append(turns.Piece{Block: 2, Kind: turns.KindToolUse, Starts: true, ToolUseID: "t", ToolName: "f", Text: "{}", Ends: true, Seal: "s3"}))
+	require.Equal(t, uint32(10), log.Len())
 	for offset := range log.Len() {
 		pieces, _, err := log.From(offset, 1)
 		require.NoError(t, err)
@@ -142,7 +143,8 @@ func TestASealStandsWithTheEndOfItsBlockAndTakesNoRoom(t *testing.T) {
 		}
 	}
 	blocks, _ := log.Blocks(0)
-	require.Equal(t, []turns.Block{turns.Thinking{Text: "hm", Seal: "s1"}, turns.Thinking{Redacted: true, Seal: "s2"}}, blocks)
+	require.Equal(t, []turns.Block{turns.Thinking{Text: "hm", Seal: "s1"}, turns.Thinking{Redacted: true, Seal: "s2"},
+		turns.ToolUse{ID: "t", Name: "f", InputJSON: "{}", Seal: "s3"}}, blocks)
 	open, _ := log.Blocks(1)
 	require.Equal(t, []turns.Block{turns.Thinking{Text: "h"}}, open, "a block that is cut has no seal: the seal is of all of it")
 }
