@@ -140,6 +140,7 @@ func (a *arrival) claimOf(st Standing, request Request, start RowID, deadline ti
 		}
 	}
 	c.Call = NewCall{ID: a.call, Number: 1, First: c.Reply.Calls == 1,
-		Key: KeyFor(a.Input.Turn, c.Reply.Generation, request.Hash), RequestBytes: len(request.Body)}
+		Key: KeyFor(a.Input.Turn, c.Reply.Generation, request.Hash), RequestBytes: len(request.Body),
+		Route: route, RequestHash: request.Hash[:], BuilderVersion: request.BuilderVersion}
 	return c
 }

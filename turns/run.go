@@ -206,7 +206,8 @@ func (r *run) again(ctx context.Context, c callResult, wait time.Duration) bool 
 
 // permit gets leave for the next call: its row in the ledger, written before it is sent.
 func (r *run) permit(ctx context.Context, waited time.Duration) bool {
-	call := NewCall{ID: CallID{newID()}, Number: r.call.Number + 1, Key: r.call.Key, RequestBytes: r.call.RequestBytes}
+	call := r.call
+	call.ID, call.Number, call.First = CallID{newID()}, call.Number+1, false
 	for {
 		results, err := r.store.PermitCalls(ctx, []CallPermit{{Fence: r.currentFence(), Call: call, Turn: r.reply.Turn, MaxCalls: r.set.MaxCalls, Waited: waited}})
 		switch {

@@ -168,7 +168,8 @@ func (s *Service) planTakeover(ctx context.Context, stale StaleReply, r Reply, o
 	}
 	made := len(stale.OpenCalls) + int(stale.Reply.Usage.Calls)
 	pending.claim.Call = NewCall{ID: CallID{newID()}, Number: made + 1, RequestBytes: len(pending.request.Body),
-		Key: KeyFor(r.Turn, r.Generation, pending.request.Hash)}
+		Key: KeyFor(r.Turn, r.Generation, pending.request.Hash), Route: pending.request.Route,
+		RequestHash: pending.request.Hash[:], BuilderVersion: pending.request.BuilderVersion}
 	t.pending = pending
 	t.item = Takeover{Fence: r.fence(stale.Key), StoredLength: r.Length,
 		Owner: owner, Call: pending.claim.Call, MaxCalls: s.set.MaxCalls}
