@@ -34,6 +34,7 @@ type record struct {
 	Call
 	end        End // of the connection; empty while it goes on
 	generating bool
+	aside      bool // of a request that only asks; it is kept and counted nowhere
 }
 
 func newBook(now func() time.Time) *book {
@@ -70,6 +71,9 @@ func (b *book) request(call Call) *record {
 	})
 	return r
 }
+
+// asked counts a request that only asks.
+func (b *book) asked() { b.change(func() { b.counts.Asked++ }) }
 
 // key adds to the sums of a key, while there is room for it. The mutex is held.
 func (b *book) key(key string, add KeyCounts) {
@@ -132,7 +136,7 @@ func (b *book) connectionOver(r *record, end End) {
 
 // settle ends a call when both its halves are over. The mutex is held.
 func (b *book) settle(r *record) {
-	if r.end == "" || r.generating {
+	if r.end == "" || r.generating || r.aside {
 		return
 	}
 	now := b.now().UTC()

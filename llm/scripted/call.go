@@ -64,6 +64,8 @@ type Counts struct {
 	Generations  int `json:"generations"`
 	InputTokens  int `json:"input_tokens"`
 	OutputTokens int `json:"output_tokens"`
+	// Asked counts requests about replies and for sessions. They are among no other sums, connections apart.
+	Asked int `json:"asked"`
 	// Running counts generations that have not ended.
 	Running int                  `json:"running"`
 	ByKey   map[string]KeyCounts `json:"by_key"`

@@ -63,7 +63,7 @@ func TestTheControlAPIShowsWhatTheMethodsShow(t *testing.T) {
 	_, body = control(t, s, "GET", "calls", "")
 	require.Equal(t, "{\"calls\":[]}\n", body)
 	_, body = control(t, s, "GET", "counts", "")
-	require.JSONEq(t, `{"connections":0,"requests":0,"generations":0,"input_tokens":0,"output_tokens":0,"running":0,"by_key":{}}`, body)
+	require.JSONEq(t, `{"connections":0,"requests":0,"generations":0,"input_tokens":0,"output_tokens":0,"asked":0,"running":0,"by_key":{}}`, body)
 }
 
 func TestAWaitOverHTTPAnswersWhenItIsTrueOrItsTimeIsOver(t *testing.T) {

@@ -16,6 +16,7 @@ type era struct {
 	book    *book
 	played  atomic.Pointer[program]
 	replays replays
+	kept    kept
 }
 
 func newEra(script Script, now func() time.Time) *era {

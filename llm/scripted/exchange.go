@@ -16,6 +16,7 @@ type exchange struct {
 	rec       *record
 	requestID string
 
+	ids  func(kind string) string
 	w    http.ResponseWriter
 	ctl  *http.ResponseController
 	ctx  context.Context // ends when the client is gone or the era is cut
@@ -42,18 +43,39 @@ func (x *exchange) run(gen func() (*generation, verdict)) End {
 	if end := x.stepsAt(AtRequestRead); end != "" {
 		return end
 	}
-	g, what := gen()
+	g, what, refused := x.begin(gen)
+	if refused != nil {
+		return x.refuse(*refused, nil)
+	}
 	if what == verdictConflict {
 		message := "this idempotency key was used with another request"
 		return x.refuse(refusal{status: http.StatusConflict, message: message}, nil)
 	}
 	x.gen, x.isOwner = g, what == verdictNew
 	defer g.leave(x.isOwner)
-	x.voice = x.wire.speak(reply{
-		id: g.id, created: g.created, model: g.req.model, usage: cmp.Or(g.plan.Usage, UsageFull), includeUsage: x.req.includeUsage,
-		stop: g.plan.stopReason(), lines: newLines(x.plan.LineEnd), input: g.req.words,
-	})
+	x.voice = x.voiceFor(g, -1)
+	if x.req.isDetached() {
+		return x.receipt()
+	}
 	return x.follow()
+}
+
+// begin starts the generation, or finds it. Where replies are kept, whatever has a session waits for nobody: it is refused
+// while another runs there.
+func (x *exchange) begin(gen func() (*generation, verdict)) (*generation, verdict, *refusal) {
+	if x.req.keep == nil {
+		g, what := gen()
+		return g, what, nil
+	}
+	return x.era.kept.begin(*x.req.keep, x.wire.name, gen)
+}
+
+// voiceFor is a voice that says a generation anew, for a client that has read some of it before.
+func (x *exchange) voiceFor(g *generation, after int) voice {
+	return x.wire.speak(reply{
+		id: g.id, created: g.created, model: g.req.model, usage: cmp.Or(g.plan.Usage, UsageFull), includeUsage: x.req.includeUsage,
+		stop: g.plan.stopReason(), lines: newLines(x.plan.LineEnd), input: g.req.words, req: g.req, after: after,
+	})
 }
 
 // follow reads the log to its end and says what it finds.
@@ -64,7 +86,7 @@ func (x *exchange) follow() End {
 			return x.left()
 		}
 		if len(items) == 0 {
-			return x.finish()
+			return x.first(x.gen.cutShort(), x.finish)
 		}
 		for _, it := range items {
 			if end := x.play(it); end != "" {
@@ -186,7 +208,7 @@ func (x *exchange) wasSent() {
 		x.era.book.sent(x.rec, x.unsent)
 		x.unsent = 0
 	}
-	if x.wrapped && x.voice.reports(x.req.stream) {
+	if x.wrapped && (x.ended || !x.wire.lateUsage) && x.voice.reports(x.req.stream) {
 		x.era.book.reported(x.rec)
 	}
 }
@@ -259,6 +281,10 @@ func (x *exchange) refuse(r refusal, headers map[string]string) End {
 	header := x.w.Header()
 	header.Set("Content-Type", "application/json")
 	for name, value := range headers {
+		if x.wire.bodyHint && http.CanonicalHeaderKey(name) == "Retry-After" {
+			r.wait = value
+			continue
+		}
 		header.Set(name, value)
 	}
 	body := x.wire.refusal(r)

@@ -44,6 +44,9 @@ type generation struct {
 	items   []item // append-only, so a slice handed out stays valid
 	closed  bool   // nothing more will be appended
 	failed  bool   // ended before its terminal event
+	outcome outcome
+	ended   time.Time // when outcome came
+	failure string    // the kind of an error event
 	readers int
 	// ownerAt is how many items the owner's exchange has dealt with; negative once it will deal with no more.
 	ownerAt int
@@ -178,6 +181,16 @@ func await(ctx context.Context, c <-chan struct{}) bool {
 func (g *generation) append(it item) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.outcome == outcomeCancelled {
+		return
+	}
+	switch it.kind {
+	case itemTerminal:
+		g.end(outcomeWhole)
+	case itemFailure:
+		g.failure = it.step.Error
+		g.end(outcomeFailed)
+	}
 	g.items = append(g.items, it)
 	g.changed.ring()
 }
@@ -187,6 +200,7 @@ func (g *generation) close(failed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed, g.failed = true, failed
+	g.end(outcomeStopped)
 	g.changed.ring()
 }
 

@@ -72,6 +72,6 @@ func (p *program) take(matches func(*playedRule) bool) (Rule, bool) {
 // matches asks all but nth.
 func (r *playedRule) matches(req request, key string) bool {
 	m := r.Match
-	return (m.Wire == "" || m.Wire == req.wire) && (m.Model == "" || m.Model == req.model) &&
+	return m.Ask == req.ask && (m.Wire == "" || m.Wire == req.wire) && (m.Model == "" || m.Model == req.model) &&
 		r.text.MatchString(req.userText) && r.key.MatchString(key)
 }

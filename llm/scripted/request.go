@@ -3,6 +3,7 @@ package scripted
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -10,23 +11,32 @@ import (
 const (
 	wireAnthropic = "anthropic.messages"
 	wireOpenAI    = "openai.chat"
+	wireResponses = "openai.responses"
+	wireGemini    = "gemini.generate"
 )
 
 // request is what the provider wants to know of a call, whatever the wire.
 type request struct {
 	wire         string
+	ask          Ask // of a request about a reply
 	model        string
 	stream       bool
-	includeUsage bool   // OpenAI's stream_options.include_usage
-	words        int    // input tokens by the counting rule
-	userText     string // of the last user message that has text
-	problem      string // why the vendor would refuse it with 400, or ""
+	includeUsage bool     // OpenAI's stream_options.include_usage
+	words        int      // input tokens by the counting rule
+	userText     string   // of the last user message that has text
+	keep         *keeping // where replies can be asked for
+	sealed       bool     // it wants its reasoning sealed
+	padded       bool     // it lets deltas be padded
+	problem      string   // why the vendor would refuse it with 400, or ""
 }
 
 // wire is one vendor's way to talk.
 type wire struct {
 	name string
 	path string
+	// serves knows the paths of a wire that has many; address reads what they say besides the body.
+	serves  func(path string) bool
+	address func(*url.URL, *request)
 	// idHeader carries the id of the HTTP exchange.
 	idHeader string
 	idKind   string // the beginning of a response id
@@ -35,6 +45,10 @@ type wire struct {
 	// refusal returns the body of an error answer.
 	refusal func(refusal) []byte
 	speak   func(reply) voice
+	// lateUsage says that the usage is in the terminal event, and not before it.
+	lateUsage bool
+	// bodyHint says that the vendor asks to wait in the body, and sends no Retry-After.
+	bodyHint bool
 }
 
 var wires = []wire{
@@ -46,6 +60,14 @@ var wires = []wire{
 		name: wireOpenAI, path: "/v1/chat/completions", idHeader: "x-request-id", idKind: "chatcmpl-",
 		parse: parseOpenAI, refusal: openaiRefusal, speak: newOpenAIVoice,
 	},
+	{
+		name: wireGemini, serves: servesGemini, address: addressGemini, idHeader: "x-request-id", idKind: "gem_", bodyHint: true,
+		parse: parseGemini, refusal: geminiRefusal, speak: newGeminiVoice,
+	},
+	{
+		name: wireResponses, path: "/v1/responses", idHeader: "x-request-id", idKind: "resp_", delta: "response.output_text.delta",
+		parse: parseResponses, refusal: responsesRefusal, speak: newResponsesVoice, lateUsage: true,
+	},
 }
 
 // refusal is an error answer in no vendor's words.
@@ -54,6 +76,7 @@ type refusal struct {
 	kind      string // the vendor's error type; empty is the usual one for the status
 	message   string // for the reader; empty names the type
 	requestID string
+	wait      string // seconds that are asked for, where the body says so
 }
 
 // reply is what a voice has to know before it speaks.
@@ -66,6 +89,8 @@ type reply struct {
 	stop         string // Anthropic's word
 	lines        lines
 	input        int // tokens
+	req          request
+	after        int // events up to this number were read before, and are left out; negative leaves out none
 }
 
 // totals are the output tokens of a reply, known at its end.
@@ -161,7 +186,7 @@ func (r *request) check(messages []message, roles string) {
 // wireAt returns the wire served at a path, or nil.
 func wireAt(path string) *wire {
 	for i := range wires {
-		if wires[i].path == path {
+		if w := &wires[i]; w.path == path || w.serves != nil && w.serves(path) {
 			return &wires[i]
 		}
 	}
@@ -170,5 +195,5 @@ func wireAt(path string) *wire {
 
 // credential is what the caller authenticates with; keys of two credentials never meet.
 func credential(h http.Header) string {
-	return h.Get("X-Api-Key") + "\n" + h.Get("Authorization")
+	return h.Get("X-Api-Key") + h.Get("X-Goog-Api-Key") + "\n" + h.Get("Authorization")
 }

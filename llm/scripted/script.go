@@ -20,9 +20,11 @@ type Endpoint struct {
 	Idempotency Idempotency `json:"idempotency,omitempty"`
 	// RetentionS is how long, in seconds, a generation can be replayed by its key. 0 is a day.
 	RetentionS int `json:"retention_s,omitempty"`
-	// LookupDelayMS is how long, in milliseconds, a reply stays unknown to look-ups by id. Neither wire served today can
-	// look up a reply, so it has no effect on them.
+	// LookupDelayMS is how long, in milliseconds after its end, a reply stays unknown to whoever looks it up. A reply in the
+	// background is known from its beginning all the same.
 	LookupDelayMS int `json:"lookup_delay_ms,omitempty"`
+	// KeptS is how long, in seconds after its end, a reply can be asked for. 0 is 10 minutes.
+	KeptS int `json:"kept_s,omitempty"`
 }
 
 // Idempotency says what an Idempotency-Key does.
@@ -54,6 +56,9 @@ type Match struct {
 	Text string `json:"text,omitempty"`
 	// Key is a regular expression on the Idempotency-Key header.
 	Key string `json:"key,omitempty"`
+	// Ask makes it a rule for requests about a reply, for which nothing is generated; empty is a rule for those that
+	// generate. Its plan has steps alone. Model and Text are those of the reply that is asked about.
+	Ask Ask `json:"ask,omitempty"`
 	// Nth takes only the nth request (from 1) of those that match the other fields, whichever rule they took.
 	Nth int `json:"nth,omitempty"`
 }

@@ -178,16 +178,19 @@ func (s *Server) enter() *era {
 // Handler returns the provider for another HTTP server. Connections are counted, and accept steps played, only where
 // Serve accepts.
 func (s *Server) Handler() http.Handler {
-	control := s.controlHandler()
+	control, asks := s.controlHandler(), s.askHandler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		isControl := strings.HasPrefix(r.URL.Path, controlPrefix)
 		if c := connOf(r); c != nil {
 			c.use(isControl)
 		}
 		wire := wireAt(r.URL.Path)
+		_, asking := asks.Handler(r)
 		switch {
 		case isControl && s.options.Control != ControlOff:
 			control.ServeHTTP(w, r)
+		case asking != "":
+			asks.ServeHTTP(w, r)
 		case wire == nil:
 			http.NotFound(w, r)
 		default:
@@ -198,26 +201,39 @@ func (s *Server) Handler() http.Handler {
 
 // serveWire reads a request and answers it.
 func (s *Server) serveWire(w http.ResponseWriter, r *http.Request, wire *wire) {
-	x := &exchange{wire: wire, requestID: s.nextID("req_"), w: w, ctl: http.NewResponseController(w)}
-	w.Header().Set(wire.idHeader, x.requestID)
+	x := s.newExchange(w, wire)
 	if r.Method != http.MethodPost {
 		s.turnAway(w, x, http.StatusMethodNotAllowed)
 		return
 	}
+	if body, ok := s.admit(x, r); ok {
+		defer x.era.running.Done()
+		s.answer(x, r, body)
+	}
+}
+
+func (s *Server) newExchange(w http.ResponseWriter, wire *wire) *exchange {
+	x := &exchange{wire: wire, requestID: s.nextID("req_"), ids: s.nextID, w: w, ctl: http.NewResponseController(w)}
+	w.Header().Set(wire.idHeader, x.requestID)
+	return x
+}
+
+// admit reads the body of a request and takes it into the era, which then waits for it.
+func (s *Server) admit(x *exchange, r *http.Request) (body []byte, ok bool) {
+	w := x.w
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		s.turnAway(w, x, http.StatusRequestEntityTooLarge)
-		return
+		return nil, false
 	}
 	if err != nil {
 		panic(http.ErrAbortHandler) // the client left while it was sending
 	}
 	if x.era = s.enter(); x.era == nil {
 		s.turnAway(w, x, http.StatusServiceUnavailable)
-		return
+		return nil, false
 	}
-	defer x.era.running.Done()
-	s.answer(x, r, body)
+	return body, true
 }
 
 // turnAway answers what is not counted as a request.
@@ -232,11 +248,17 @@ func (s *Server) answer(x *exchange, r *http.Request, body []byte) {
 	e, sum := x.era, sha256.Sum256(body)
 	key, bodySum := r.Header.Get("Idempotency-Key"), hex.EncodeToString(sum[:])
 	x.req = x.wire.parse(body)
+	if x.wire.address != nil {
+		x.wire.address(r.URL, &x.req)
+	}
 	p, rule := e.program(), Rule{}
 	if x.req.problem == "" {
 		rule = p.pick(x.req, key)
 	}
 	x.plan = rule.Plan
+	if x.req.keep != nil && x.req.keep.background {
+		x.plan.OnClientGone = ClientGoneFinish
+	}
 	x.sink = &sink{w: x.w, ctl: x.ctl, mode: x.plan.Write}
 	x.rec = e.book.request(Call{
 		Wire: x.wire.name, Model: x.req.model, IdempotencyKey: key, BodySHA256: bodySum, Rule: rule.Name,

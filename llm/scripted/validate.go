@@ -27,6 +27,9 @@ func (s Script) Validate() error {
 	if err := within("endpoint.lookup_delay_ms", s.Endpoint.LookupDelayMS, 0, maxPaceMS); err != nil {
 		return err
 	}
+	if err := within("endpoint.kept_s", s.Endpoint.KeptS, 0, 10*365*86_400); err != nil {
+		return err
+	}
 	if len(s.Rules) > maxRules {
 		return &FieldError{"rules", fmt.Sprintf("more than %d", maxRules)}
 	}
@@ -44,6 +47,9 @@ func (r Rule) validate(path string) error {
 	}
 	if err := r.Match.validate(path + ".match"); err != nil {
 		return err
+	}
+	if r.Match.Ask != "" {
+		return r.validateAsk(path)
 	}
 	if err := r.Plan.validate(path + ".plan"); err != nil {
 		return err
@@ -68,7 +74,10 @@ func (r Rule) validateAccept(path string) error {
 }
 
 func (m Match) validate(path string) error {
-	if err := oneOf(path+".wire", m.Wire, wireAnthropic, wireOpenAI); err != nil {
+	if err := oneOf(path+".wire", m.Wire, wireAnthropic, wireOpenAI, wireResponses, wireGemini); err != nil {
+		return err
+	}
+	if err := oneOf(path+".ask", m.Ask, AskRetrieve, AskResume, AskCancel, AskList, AskSession); err != nil {
 		return err
 	}
 	if _, err := regexp.Compile(m.Text); err != nil {
@@ -149,11 +158,12 @@ func (b Block) validate(path string) error {
 	return nil
 }
 
-func (p Plan) validateSteps(path string) error {
+func (p Plan) validateSteps(path string) error { return p.validateStepsWithin(path, p.deltas()) }
+
+func (p Plan) validateStepsWithin(path string, deltas int) error {
 	if len(p.Steps) > maxSteps {
 		return &FieldError{path + ".steps", fmt.Sprintf("more than %d", maxSteps)}
 	}
-	deltas := p.deltas()
 	for i, step := range p.Steps {
 		if err := step.validate(fmt.Sprintf("%s.steps[%d]", path, i), deltas); err != nil {
 			return err
