@@ -16,7 +16,11 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-var errNoEndpoint = errors.New("the endpoint is not configured")
+// Why a call is not sent although its route was good once.
+var (
+	errNoEndpoint = errors.New("the endpoint is not configured")
+	errOtherKey   = errors.New("the endpoint has another key than the one that the call was made for")
+)
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
@@ -127,8 +131,9 @@ func (d *decoder) endpoint(name string, n *yaml.Node, path string) Endpoint {
 		"dialect":      func(n *yaml.Node, path string) { d.scalar(n, path, (*string)(&e.Dialect)) },
 		"capabilities": func(n *yaml.Node, path string) { d.capabilities(&e, n, path) },
 		"limits":       func(n *yaml.Node, path string) { d.limits(&e.Limits, n, path) },
-		"on_ambiguous": func(n *yaml.Node, path string) { d.scalar(n, path, &e.OnAmbiguous) },
-		"on_partial":   func(n *yaml.Node, path string) { d.scalar(n, path, &e.OnPartial) },
+		"webhook":      func(n *yaml.Node, path string) { d.webhook(&e, n, path) },
+		"on_ambiguous": func(n *yaml.Node, path string) { d.scalar(n, path, (*string)(&e.OnAmbiguous)) },
+		"on_partial":   func(n *yaml.Node, path string) { d.scalar(n, path, (*string)(&e.OnPartial)) },
 		"prices":       func(n *yaml.Node, path string) { d.prices(&e.Prices, n, path) },
 	})
 	return e
@@ -147,6 +152,16 @@ func (d *decoder) capabilities(e *Endpoint, n *yaml.Node, path string) {
 		"usage_on_abort":   func(n *yaml.Node, path string) { d.scalar(n, path, &c.UsageOnAbort) },
 		"disconnect_stops": func(n *yaml.Node, path string) { d.scalar(n, path, &e.DisconnectStops) },
 	})
+}
+
+// webhook reads how the vendor's calls back are verified. An entry without a secret would take them from anybody.
+func (d *decoder) webhook(e *Endpoint, n *yaml.Node, path string) {
+	d.fields(n, path, fields{
+		"secret": func(n *yaml.Node, path string) { e.WebhookSecret = d.key(n, path) },
+	})
+	if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
+		d.problem(n, path, "must have a secret")
+	}
 }
 
 func (d *decoder) limits(l *turns.Limits, n *yaml.Node, path string) {

@@ -30,7 +30,7 @@ type (
 
 // Prepare implements turns.Recoverer.
 func (r *Router) Prepare(ctx context.Context, call turns.Call) (session string, err error) {
-	if c, ok := r.callers[call.Request.Route.Endpoint].(Preparer); ok {
+	if c, ok := r.table.Load().callerOf(call.Request.Route).(Preparer); ok {
 		return c.Prepare(ctx, call)
 	}
 	return "", nil
@@ -38,15 +38,15 @@ func (r *Router) Prepare(ctx context.Context, call turns.Call) (session string, 
 
 // Recover implements turns.Recoverer.
 func (r *Router) Recover(ctx context.Context, lost turns.LostCall) iter.Seq2[turns.Delta, error] {
-	if c, ok := r.callers[lost.Request.Route.Endpoint].(Recoverer); ok {
+	if c, ok := r.table.Load().callerOf(lost.Request.Route).(Recoverer); ok {
 		return c.Recover(ctx, lost)
 	}
-	return func(yield func(turns.Delta, error) bool) { yield(nil, cannotAsk()) }
+	return refuse(errNoEndpoint)
 }
 
 // Stop implements turns.Recoverer.
 func (r *Router) Stop(ctx context.Context, lost turns.LostCall) error {
-	if c, ok := r.callers[lost.Request.Route.Endpoint].(Stopper); ok {
+	if c, ok := r.table.Load().callerOf(lost.Request.Route).(Stopper); ok {
 		return c.Stop(ctx, lost)
 	}
 	return cannotAsk()
@@ -54,7 +54,7 @@ func (r *Router) Stop(ctx context.Context, lost turns.LostCall) error {
 
 // OriginOf implements turns.Recoverer.
 func (r *Router) OriginOf(ctx context.Context, endpoint, responseID string) (turns.Origin, error) {
-	if c, ok := r.callers[endpoint].(OriginReader); ok {
+	if c, ok := r.table.Load().callerOf(turns.Route{Endpoint: endpoint}).(OriginReader); ok {
 		return c.OriginOf(ctx, responseID)
 	}
 	return turns.Origin{}, cannotAsk()

@@ -6,8 +6,11 @@ import (
 	"iter"
 	"log/slog"
 	"net"
-	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/turnd/turnd/llm/wire"
 	"github.com/turnd/turnd/turns"
@@ -19,19 +22,28 @@ type Options struct {
 	Adapters []Adapter
 	// Limits are the process's; a zero field is the one of DefaultLimits.
 	Limits turns.Limits
+	// OnAmbiguous and OnPartial are the policies of endpoints that name none; empty is abandon and discard.
+	OnAmbiguous turns.OnAmbiguous
+	OnPartial   turns.OnPartial
 	// Logger gets what no call's own error can say; nil drops it.
 	Logger *slog.Logger
+	// Meter makes the gauge of the breakers; nil makes none.
+	Meter metric.Meter
 	// Dial opens connections to providers; nil dials TCP.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Router is the turns.Generator over all endpoints of a Config. It is safe for concurrent use.
+// Router is the turns.Generator over all endpoints of a Config, which Replace can change while calls run. It is safe for
+// concurrent use.
 type Router struct {
-	http         *wire.Client
-	names        []string
-	defaultModel string
-	routes       map[string]turns.Route
-	callers      map[string]Caller // by endpoint
+	http    *wire.Client
+	options Options
+	logger  *slog.Logger
+
+	// replacing is held by whoever makes the next table. Everybody else reads the one that is there.
+	replacing sync.Mutex
+	table     atomic.Pointer[table]
+	gauge     metric.Registration // nil without a Meter
 }
 
 // Adapter is how a wire is spoken. The packages of the vendors give one each; the router knows them only by it.
@@ -53,121 +65,110 @@ type Caller interface {
 
 // New makes a router. It opens no connection.
 func New(c Config, o Options) (*Router, error) {
-	if err := c.Validate(); err != nil {
-		return nil, fmt.Errorf("models: %w", err)
+	r := &Router{http: wire.NewClient(wire.Options{Dial: o.Dial, Logger: o.Logger}), options: o, logger: o.Logger}
+	if r.logger == nil {
+		r.logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Router{
-		http:         wire.NewClient(wire.Options{Dial: o.Dial, Logger: o.Logger}),
-		defaultModel: c.DefaultModel,
-		routes:       make(map[string]turns.Route),
-		callers:      make(map[string]Caller),
+	if err := r.Replace(c); err != nil {
+		return nil, err
 	}
-	if r.defaultModel == "" {
-		r.defaultModel = c.Models[0].Name
-	}
-	for _, e := range c.Endpoints {
-		i := slices.IndexFunc(o.Adapters, func(a Adapter) bool { return a.Wire == e.Wire })
-		if i < 0 {
-			return nil, &Problem{Path: "endpoints." + e.Name + ".wire", Text: "no adapter of this process speaks it"}
-		}
-		r.callers[e.Name] = o.Adapters[i].Open(r.http, e)
-		r.addRoutes(c.Models, e, o.Adapters[i].Provider, o.Limits)
-	}
-	for _, m := range c.Models {
-		r.names = append(r.names, m.Name)
+	if err := r.showBreakers(o.Meter); err != nil {
+		return nil, err
 	}
 	return r, nil
 }
 
-// addRoutes adds the models that an endpoint serves.
-func (r *Router) addRoutes(models []Model, e Endpoint, provider string, limits turns.Limits) {
-	for _, m := range models {
-		if m.Route[0].Endpoint == e.Name {
-			r.routes[m.Name] = routeOf(m, e, provider, limits)
-		}
+// Replace puts another Config in the place of the one that is served, whole or, with an error, not at all. Calls under way
+// end as they began. Routes that were given out before are good for as long as their endpoint has the same name and wire,
+// and are then served as the new Config says. A breaker stays what it is where endpoint, address and key stay.
+func (r *Router) Replace(c Config) error {
+	r.replacing.Lock()
+	defer r.replacing.Unlock()
+	next, err := r.newTable(c, r.table.Load())
+	if err != nil {
+		return fmt.Errorf("models: %w", err)
 	}
-}
-
-// routeOf is what callers get to know of a model. No key is in it.
-func routeOf(m Model, e Endpoint, provider string, limits turns.Limits) turns.Route {
-	caps := e.Capabilities
-	if caps.Idempotency == "" {
-		caps.Idempotency = turns.IdempotencyNone
-	}
-	return turns.Route{
-		Model:         m.Name,
-		Endpoint:      e.Name,
-		Provider:      provider,
-		ProviderModel: m.Route[0].Model,
-		Limits:        limitsOf(e.Limits, limits, DefaultLimits),
-		Capabilities:  caps,
-	}
-}
-
-// limitsOf takes each limit from the first that sets it.
-func limitsOf(sets ...turns.Limits) turns.Limits {
-	var l turns.Limits
-	for _, s := range sets {
-		l.FirstByte = first(l.FirstByte, s.FirstByte)
-		l.Idle = first(l.Idle, s.Idle)
-		l.Total = first(l.Total, s.Total)
-		l.WindowTokens = first(l.WindowTokens, s.WindowTokens)
-		l.MaxOutputTokens = first(l.MaxOutputTokens, s.MaxOutputTokens)
-	}
-	return l
-}
-
-// first is a unless that is zero, else b.
-func first[T comparable](a, b T) T {
-	var zero T
-	if a != zero {
-		return a
-	}
-	return b
+	r.table.Store(next)
+	next.warnOfShortLimits(r.logger)
+	return nil
 }
 
 // Models are the names that clients can use, in the order of the Config.
-func (r *Router) Models() []string { return append([]string(nil), r.names...) }
+func (r *Router) Models() []string { return append([]string(nil), r.table.Load().names...) }
+
+// WebhookSecret verifies the calls back of an endpoint's vendor. It is empty if none are to be taken.
+func (r *Router) WebhookSecret(endpoint string) Secret {
+	if e := r.table.Load().endpoints[endpoint]; e != nil {
+		return e.WebhookSecret
+	}
+	return ""
+}
 
 // Resends counts requests that were written to the wire more than once; it must stay 0.
 func (r *Router) Resends() int64 { return r.http.Resends() }
 
 // Close lets go of idle connections. Calls that run go on; end them by their contexts.
-func (r *Router) Close() { r.http.Close() }
+func (r *Router) Close() {
+	if r.gauge != nil {
+		_ = r.gauge.Unregister() // it fails for instruments of another meter alone
+	}
+	r.http.Close()
+}
 
 // Routes implements turns.Generator.
 func (r *Router) Routes(model string) ([]turns.Route, error) {
+	t := r.table.Load()
 	if model == "" {
-		model = r.defaultModel
+		model = t.defaultModel
 	}
-	route, ok := r.routes[model]
+	routes, ok := t.routes[model]
 	if !ok {
 		return nil, &turns.Error{Code: turns.CodeUnknownModel, Field: "input.options.model",
 			Problem: "no model of that name is configured; ask the operator which are"}
 	}
-	return []turns.Route{route}, nil
+	return append([]turns.Route(nil), routes...), nil
 }
 
-// Ready implements turns.Generator.
-func (r *Router) Ready(turns.Route) (time.Duration, bool) { return 0, true }
+// Ready implements turns.Generator. It reserves nothing: of several that hear yes while the breaker is half-open, one is
+// let through by Generate.
+func (r *Router) Ready(route turns.Route) (wait time.Duration, ok bool) {
+	if b := r.table.Load().breakerOf(route); b != nil {
+		return b.ready(time.Now())
+	}
+	return 0, true
+}
 
 // Build implements turns.Generator.
 func (r *Router) Build(route turns.Route, prompt turns.Prompt) (turns.Request, error) {
-	a, ok := r.callers[route.Endpoint]
-	if !ok {
+	caller := r.table.Load().callerOf(route)
+	if caller == nil {
 		return turns.Request{}, &turns.Error{Code: turns.CodeUnknownModel, Field: "input.options.model",
 			Problem: "the endpoint of that model is not configured any more"}
 	}
-	return a.Build(route, prompt)
+	return caller.Build(route, prompt)
 }
 
-// Generate implements turns.Generator. A call whose endpoint is not configured any more is terminal, and not sent.
+// Generate implements turns.Generator. A call whose endpoint is not configured any more is terminal, and not sent. One that
+// comes while the route's breaker is open is not sent either: ErrBreakerOpen is its cause, and its hint when to come back.
 func (r *Router) Generate(ctx context.Context, call turns.Call) iter.Seq2[turns.Delta, error] {
-	a, ok := r.callers[call.Request.Route.Endpoint]
-	if !ok {
-		return func(yield func(turns.Delta, error) bool) {
-			yield(nil, &turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseNone, Cause: errNoEndpoint})
-		}
+	t := r.table.Load()
+	caller := t.callerOf(call.Request.Route)
+	switch {
+	case caller == nil:
+		return refuse(errNoEndpoint)
+	case t.isOtherAccount(call.Request.Route):
+		return refuse(errOtherKey)
 	}
-	return a.Generate(ctx, call)
+	seq := caller.Generate(ctx, call)
+	if b := t.breakerOf(call.Request.Route); b != nil {
+		return b.watch(ctx, seq)
+	}
+	return seq
+}
+
+// refuse is a call that is not sent, and would not be if it came again.
+func refuse(cause error) iter.Seq2[turns.Delta, error] {
+	return func(yield func(turns.Delta, error) bool) {
+		yield(nil, &turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseNone, Cause: cause})
+	}
 }

@@ -125,3 +125,50 @@ func TestAWireWithoutAdapterIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "endpoints.demo: named twice")
 	require.ErrorContains(t, err, "models.demo: empty, or named twice")
 }
+
+func TestARouteHasAllItsEntriesInOrder(t *testing.T) {
+	c := two("http://127.0.0.1:1")
+	c.Endpoints[0].Key, c.Endpoints[1].Key = "sk-one", "sk-two"
+	c.Endpoints[1].OnAmbiguous, c.Endpoints[1].OnPartial = turns.OnAmbiguousHold, turns.OnPartialContinue
+	c.Endpoints[1].Prices = llm.Prices{Input: 3, Output: 15}
+	c.Endpoints[1].Capabilities.Lookup = true
+	r, err := llm.New(c, llm.Options{Adapters: adapters, OnAmbiguous: turns.OnAmbiguousRetry})
+	require.NoError(t, err)
+	defer r.Close()
+	routes, err := r.Routes("m")
+	require.NoError(t, err)
+	require.Len(t, routes, 2)
+	first, second := routes[0], routes[1]
+	require.Equal(t, []string{"one", "m-1", "anthropic.messages"}, []string{first.Endpoint, first.ProviderModel, first.Wire})
+	require.Equal(t, []string{"two", "m-2", "openai.chat"}, []string{second.Endpoint, second.ProviderModel, second.Wire})
+	require.Equal(t, turns.OnAmbiguousRetry, first.OnAmbiguous)
+	require.Equal(t, turns.OnPartialDiscard, first.OnPartial)
+	require.Equal(t, turns.OnAmbiguousHold, second.OnAmbiguous)
+	require.Equal(t, turns.OnPartialContinue, second.OnPartial)
+	require.Equal(t, turns.Prices{Input: 3, Output: 15}, second.Prices)
+	require.True(t, second.Capabilities.Lookup)
+	require.Regexp(t, "^[0-9a-f]{8}$", first.Credential)
+	require.NotEqual(t, first.Credential, second.Credential)
+
+	routes[0].Endpoint = "scribbled"
+	again, err := r.Routes("m")
+	require.NoError(t, err)
+	require.Equal(t, first, again[0])
+}
+
+func TestARouteWithoutKeyHasNoCredential(t *testing.T) {
+	routes, err := router(t, llm.Demo("http://127.0.0.1:1"), turns.Limits{}).Routes("")
+	require.NoError(t, err)
+	require.Empty(t, routes[0].Credential)
+}
+
+// two is a model with a route of two endpoints, on one server.
+func two(url string) llm.Config {
+	return llm.Config{
+		Endpoints: []llm.Endpoint{
+			{Name: "one", Wire: llm.WireAnthropicMessages, BaseURL: url},
+			{Name: "two", Wire: llm.WireOpenAIChat, BaseURL: url},
+		},
+		Models: []llm.Model{{Name: "m", Route: []llm.Target{{Endpoint: "one", Model: "m-1"}, {Endpoint: "two", Model: "m-2"}}}},
+	}
+}
