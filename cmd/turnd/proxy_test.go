@@ -10,13 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proxy stands between a process and its Postgres, which it can take away.
+// proxy stands between a process and its Postgres, which it can take away and bring back. It keeps
+// its address all the time: one let go could be another test's by the time it is wanted again.
 type proxy struct {
 	t      *testing.T
 	target string
 	url    string
 
 	mu    sync.Mutex
+	shut  bool
 	lis   net.Listener
 	conns map[net.Conn]bool
 	wg    sync.WaitGroup
@@ -28,17 +30,18 @@ func proxied(t *testing.T, database string) *proxy {
 	u, err := url.Parse(database)
 	require.NoError(t, err)
 	p := &proxy{t: t, target: u.Host, conns: map[net.Conn]bool{}}
-	u.Host = p.open()
+	u.Host = p.listen()
 	p.url = u.String()
 	t.Cleanup(func() {
+		_ = p.lis.Close()
 		p.cut()
 		p.wg.Wait()
 	})
 	return p
 }
 
-// open lets connections through, at the address it returns.
-func (p *proxy) open() string {
+// listen takes connections, and hangs up on those that come while the proxy is cut.
+func (p *proxy) listen() (address string) {
 	p.t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(p.t, err)
@@ -55,11 +58,18 @@ func (p *proxy) open() string {
 	return lis.Addr().String()
 }
 
-// cut refuses new connections and breaks those that are open.
+// open lets connections through again.
+func (p *proxy) open() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shut = false
+}
+
+// cut hangs up on new connections and breaks those that are open.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = p.lis.Close()
+	p.shut = true
 	for c := range p.conns {
 		_ = c.Close()
 	}
@@ -71,7 +81,11 @@ func (p *proxy) relay(client net.Conn) {
 		_ = client.Close()
 		return
 	}
-	p.note(client, server)
+	if !p.note(client, server) {
+		_ = client.Close()
+		_ = server.Close()
+		return
+	}
 	var both sync.WaitGroup
 	for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
 		both.Go(func() {
@@ -84,12 +98,17 @@ func (p *proxy) relay(client net.Conn) {
 	p.forget(client, server)
 }
 
-func (p *proxy) note(conns ...net.Conn) {
+// note keeps connections to be broken by a cut; ok is false if they come during one.
+func (p *proxy) note(conns ...net.Conn) (ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.shut {
+		return false
+	}
 	for _, c := range conns {
 		p.conns[c] = true
 	}
+	return true
 }
 
 func (p *proxy) forget(conns ...net.Conn) {
