@@ -3,8 +3,10 @@
 //
 // Text, tool calls, their results and thinking go out and come in. A call's input is streamed and kept as the model wrote
 // it, to the byte; one without a byte is {}, which is what the vendor means by it. Thinking comes with a signature, which is
-// kept as the block's seal and goes back to the same model, and to no other. What else comes in (tools that the vendor runs
-// itself, whatever a later server adds) is skipped without harm to what stands around it.
+// kept as the block's seal and goes back to the same model, and to no other. Blocks of other kinds (tools that the vendor runs
+// itself, summaries of a long history, whatever a later server adds) are kept as they are, shown to nobody, and go back in
+// their place, so that a reply that was paused can go on. Events and deltas that are not known are skipped without harm to
+// what stands around them. The category of a refusal is a block of its own without text, after what the model had said.
 //
 // What surprises: this version of the API takes no temperature, so Build refuses one. Dropping it would answer a question
 // the client did not ask. Input is reported at the first event, output only once the vendor has counted it: a call that was

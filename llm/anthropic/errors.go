@@ -16,10 +16,22 @@ type errorBody struct {
 
 // errorMessage leaves out the message: it is text for people, and may quote the prompt.
 type errorMessage struct {
-	Type    string `json:"type"`
-	Details struct {
+	Type    string       `json:"type"`
+	Details errorDetails `json:"details"`
+}
+
+// errorDetails are none where they have another form: the type of the error still counts then.
+type errorDetails struct{ Code string }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (d *errorDetails) UnmarshalJSON(data []byte) error {
+	var v struct {
 		Code string `json:"error_code"`
-	} `json:"details"`
+	}
+	if json.Unmarshal(data, &v) == nil {
+		d.Code = v.Code
+	}
+	return nil
 }
 
 // said is what the error says; a nil one says nothing.

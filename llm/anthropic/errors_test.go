@@ -30,7 +30,7 @@ func TestEveryAnswerHasItsClass(t *testing.T) {
 		{400, "invalid_request_error", "thread_already_continued", "", turns.ClassAlreadyDone},
 		{400, "invalid_request_error", "thread_fingerprint_mismatch", "", turns.ClassTerminal},
 		{401, "authentication_error", "", "", turns.ClassTerminal},
-		{402, "billing_error", "", "", turns.ClassTerminal},
+		{402, "billing_error", "", wait, turns.ClassTerminal},
 		{403, "permission_error", "", "", turns.ClassTerminal},
 		{404, "not_found_error", "thread_not_found", "", turns.ClassTerminal},
 		{408, "timeout_error", "", "", turns.ClassAmbiguous},
@@ -85,6 +85,15 @@ func TestEveryAnswerHasItsClass(t *testing.T) {
 	}
 }
 
+func TestAnErrorCountsByItsTypeWhereItsDetailsCanNotBeRead(t *testing.T) {
+	for _, details := range []string{`null`, `[]`, `"words"`, `{"error_code":7}`} {
+		body := `{"type":"error","error":{"type":"api_error","message":"secret words","details":` + details + `}}`
+		err := llmtest.Refuse(t, anthropic.Adapter(), 500, body)
+		require.Equal(t, turns.ClassTransient, err.Class, details)
+		require.Equal(t, "api_error", err.Code, details)
+	}
+}
+
 func TestEveryErrorEventHasTheClassOfItsCode(t *testing.T) {
 	for kind, want := range map[string]turns.CallClass{
 		"invalid_request_error": turns.ClassTerminal, "authentication_error": turns.ClassTerminal,
@@ -99,6 +108,14 @@ func TestEveryErrorEventHasTheClassOfItsCode(t *testing.T) {
 		require.Equal(t, turns.PhaseBody, r.Err.Phase)
 		require.Equal(t, 200, r.Err.HTTPStatus)
 		require.Empty(t, r.Text)
+	}
+	for code, want := range map[string]turns.CallClass{
+		"thread_continue_in_flight": turns.ClassInFlightElsewhere, "thread_already_continued": turns.ClassAlreadyDone,
+		"enforced_spend_limit_reached": turns.ClassTerminal, "brand_new": turns.ClassThrottled,
+	} {
+		r := llmtest.Say(t, anthropic.Adapter(), voice().Open+"data: "+errorBody("rate_limit_error", code)+"\n\n")
+		require.Equal(t, want, r.Err.Class, code)
+		require.Equal(t, code, r.Err.Code)
 	}
 	r := llmtest.Say(t, anthropic.Adapter(), voice().Open+"event: error\ndata: {\"type\":\"error\"}\n\n")
 	require.Equal(t, turns.ClassAmbiguous, r.Err.Class)

@@ -28,6 +28,18 @@ type block struct {
 	ToolUseID string          `json:"tool_use_id,omitempty"`
 	Content   []block         `json:"content,omitempty"`
 	IsError   bool            `json:"is_error,omitempty"`
+
+	// raw is the whole of a block that goes back as it came.
+	raw json.RawMessage
+}
+
+// MarshalJSON implements json.Marshaler.
+func (b block) MarshalJSON() ([]byte, error) {
+	if b.raw != nil {
+		return b.raw, nil
+	}
+	type plain block
+	return wire.Encode(plain(b))
 }
 
 func (b block) isThinking() bool { return b.Type == "thinking" || b.Type == "redacted_thinking" }
@@ -43,7 +55,7 @@ func messages(history []turns.Message, model string) []message {
 }
 
 // blocks are the blocks of a message. Thoughts go back only to the model whose seal they bear; without one, or with
-// another's, they are left out.
+// another's, they are left out. What the vendor made for itself goes back to any of its models.
 func blocks(content []turns.Block, model string) []block {
 	out := make([]block, 0, len(content))
 	for _, b := range content {
@@ -61,6 +73,10 @@ func blocks(content []turns.Block, model string) []block {
 				out = append(out, block{Type: "redacted_thinking", Data: data})
 			case ok:
 				out = append(out, block{Type: "thinking", Thinking: &b.Text, Signature: data})
+			}
+		case turns.Opaque:
+			if data, ok := unsealAny(b.Seal); ok {
+				out = append(out, block{Type: b.Type, raw: json.RawMessage(data)})
 			}
 		}
 	}

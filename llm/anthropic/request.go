@@ -55,7 +55,7 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 		return turns.Request{}, &turns.Error{Code: turns.CodeInvalidField, Field: "input.options.temperature",
 			Problem: "models of this provider take no temperature; leave it unset"}
 	}
-	history, err := wire.Messages(prompt)
+	history, err := wire.MessagesFor(prompt, isOurs)
 	if err != nil {
 		return turns.Request{}, err
 	}

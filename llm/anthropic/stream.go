@@ -46,6 +46,22 @@ type delta struct {
 	PartialJSON wire.Text `json:"partial_json"`
 	Signature   string    `json:"signature"`
 	StopReason  string    `json:"stop_reason"`
+	StopDetails refusal   `json:"stop_details"`
+}
+
+// refusal is how the vendor files a refusal. In another form than this one it says nothing. The explanation beside it is
+// text of the vendor's, which must not go back as if the model had said it.
+type refusal struct{ category string }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *refusal) UnmarshalJSON(data []byte) error {
+	var v struct {
+		Category string `json:"category"`
+	}
+	if json.Unmarshal(data, &v) == nil {
+		r.category = v.Category
+	}
+	return nil
 }
 
 // usage holds only what an event names: a later event may name less than an earlier one.
@@ -53,6 +69,11 @@ type usage struct {
 	Input         *wire.Count `json:"input_tokens"`
 	CacheCreation *wire.Count `json:"cache_creation_input_tokens"`
 	CacheRead     *wire.Count `json:"cache_read_input_tokens"`
+	// CacheSplit is CacheCreation by how long it is kept; some servers have the parts and not the sum.
+	CacheSplit *struct {
+		FiveMinutes *wire.Count `json:"ephemeral_5m_input_tokens"`
+		Hour        *wire.Count `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
 	Output        *wire.Count `json:"output_tokens"`
 	OutputDetails *struct {
 		Thinking *wire.Count `json:"thinking_tokens"`
@@ -70,13 +91,15 @@ type stream struct {
 	response  string
 	signature string
 	input     json.RawMessage
-	// index is the open block's, and skipping says that it is of a kind that is not read.
-	index    int
-	begun    bool
-	skipping bool
-	total    usage
-	stop     string
-	event    event // the last one read
+	// index is the open block's. opaque is the block itself if it is of a kind that is not read.
+	index   int
+	begun   bool
+	opaque  *opaque
+	total   usage
+	stop    string
+	refusal refusal
+	event   event // the last one read, and data its bytes
+	data    []byte
 }
 
 // handlers are what is read of a stream; events of other types mean nothing here. Only stop is terminal.
@@ -90,7 +113,7 @@ var handlers = map[string]func(*stream, *event, []turns.Delta) ([]turns.Delta, e
 	"error":               (*stream).failed,
 }
 
-// kinds are the blocks that are read. Others, such as those of tools that the vendor runs itself, are skipped whole.
+// kinds are the blocks that are read. Others, such as those of tools that the vendor runs itself, are kept as they are.
 var kinds = map[string]turns.BlockStarted{
 	"text":              {Kind: turns.KindText},
 	"thinking":          {Kind: turns.KindThinking},
@@ -131,6 +154,7 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 		return out, false, nil
 	}
 	ev := &s.event
+	s.data = e.Data
 	if err := parse(e.Data, ev); err != nil {
 		return out, false, err
 	}
@@ -171,6 +195,7 @@ func parse(data []byte, ev *event) error {
 		ev.Type, ev.Index, ev.ContentBlock.Type = kind.Type, head.Index, head.Block.Type
 		return nil
 	case kind.Type == "content_block_delta" && head.Delta.Type != "" && !known(head.Delta.Type):
+		ev.Type, ev.Index, ev.Delta.Type = kind.Type, head.Index, head.Delta.Type
 		return nil
 	}
 	return wire.ErrMalformed
@@ -195,9 +220,13 @@ func (s *stream) blockStart(ev *event, out []turns.Delta) ([]turns.Delta, error)
 	out = s.endBlock(out)
 	b := &ev.ContentBlock
 	start, known := kinds[b.Type]
-	s.index, s.begun, s.skipping = ev.Index, true, !known
+	s.index, s.begun = ev.Index, true
 	if !known {
-		return out, nil
+		s.opaque = newOpaque(s.data)
+		if b.Type == "" {
+			return out, nil
+		}
+		return s.blocks.Start(out, turns.BlockStarted{Kind: turns.KindOpaque, Type: b.Type}), nil
 	}
 	s.signature, s.input = b.Signature+b.Data, nil
 	if start.Kind == turns.KindToolUse {
@@ -214,14 +243,15 @@ func (s *stream) blockStart(ev *event, out []turns.Delta) ([]turns.Delta, error)
 // blockDelta adds to the open block. Text for a block that never began, that is over, or that is of another kind, has no
 // place it could go to; a reply without it would not be whole.
 func (s *stream) blockDelta(ev *event, out []turns.Delta) ([]turns.Delta, error) {
-	if !known(ev.Delta.Type) {
+	here := s.begun && ev.Index == s.index
+	switch {
+	case here && s.opaque != nil:
+		s.opaque.add(s.data)
 		return out, nil
-	}
-	if !s.begun || ev.Index != s.index {
+	case !known(ev.Delta.Type):
+		return out, nil
+	case !here:
 		return out, wire.ErrMalformed
-	}
-	if s.skipping {
-		return out, nil
 	}
 	if ev.Delta.Type == signatureDelta {
 		s.sign(ev.Delta.Signature)
@@ -262,15 +292,17 @@ func (s *stream) endBlock(out []turns.Delta) []turns.Delta {
 		if s.blocks.Silent() && len(s.input) > 0 && s.input[0] == '{' {
 			out = s.blocks.Add(out, wire.Text(s.input))
 		}
+	case turns.KindOpaque:
+		out = s.blocks.Seal(out, seal(s.model, s.opaque.JSON()))
 	}
-	s.signature, s.input = "", nil
+	s.signature, s.input, s.opaque = "", nil, nil
 	return s.blocks.End(out)
 }
 
 // messageDelta may come several times; the last stop reason holds, and its usage counts the whole message each time.
 func (s *stream) messageDelta(ev *event, out []turns.Delta) ([]turns.Delta, error) {
 	if ev.Delta.StopReason != "" {
-		s.stop = ev.Delta.StopReason
+		s.stop, s.refusal = ev.Delta.StopReason, ev.Delta.StopDetails
 	}
 	return s.report(ev.Usage, out), nil
 }
@@ -279,7 +311,19 @@ func (s *stream) messageDelta(ev *event, out []turns.Delta) ([]turns.Delta, erro
 func (s *stream) messageStop(_ *event, out []turns.Delta) ([]turns.Delta, error) {
 	out = s.endBlock(out)
 	out = s.meter.Finish(out, s.blocks.HasContent())
+	if s.stop == "refusal" {
+		out = s.refuse(out)
+	}
 	return append(out, turns.Finished{StopReason: stopReasons[s.stop]}), nil
+}
+
+// refuse says how the vendor files its refusal, by a block without text: what the model had said until then stands before it.
+func (s *stream) refuse(out []turns.Delta) []turns.Delta {
+	if s.refusal.category == "" {
+		return out
+	}
+	out = s.blocks.Start(out, turns.BlockStarted{Kind: turns.KindRefusal, Type: s.refusal.category})
+	return s.blocks.End(out)
 }
 
 func (s *stream) failed(ev *event, out []turns.Delta) ([]turns.Delta, error) {
@@ -293,7 +337,7 @@ func (s *stream) report(u *usage, out []turns.Delta) []turns.Delta {
 		return out
 	}
 	s.total.merge(u)
-	read, write := s.total.CacheRead.Value(), s.total.CacheCreation.Value()
+	read, write := s.total.CacheRead.Value(), s.total.cacheWrite()
 	merged := turns.Usage{
 		Input:      s.total.Input.Value() + read + write,
 		CacheRead:  read,
@@ -316,6 +360,16 @@ func (u *usage) merge(v *usage) {
 	if v.OutputDetails != nil {
 		u.OutputDetails = v.OutputDetails
 	}
+	if v.CacheSplit != nil {
+		u.CacheSplit = v.CacheSplit
+	}
+}
+
+func (u *usage) cacheWrite() int64 {
+	if u.CacheCreation != nil || u.CacheSplit == nil {
+		return u.CacheCreation.Value()
+	}
+	return u.CacheSplit.FiveMinutes.Value() + u.CacheSplit.Hour.Value()
 }
 
 func (u *usage) reasoning() int64 {

@@ -43,12 +43,16 @@ func TestRecordedStreamsAreTranslated(t *testing.T) {
 			textBegun, turns.BlockDelta{Text: "I will "}, turns.BlockDelta{Text: "look."}, turns.BlockEnded{},
 			turns.BlockStarted{Kind: turns.KindToolUse, ToolUseID: "toolu_1", ToolName: "look"},
 			turns.BlockDelta{Text: `{"a":1}`}, turns.BlockEnded{},
+			turns.BlockStarted{Kind: turns.KindOpaque, Type: "brand_new_block"},
+			turns.BlockSealed{Data: "anthropic.messages/demo\n" + `{"type":"brand_new_block","text":"nor thisnor that"}`}, turns.BlockEnded{},
 			textBegun, turns.BlockDelta{Text: "Done."}, turns.BlockEnded{},
 			reported(turns.Usage{Input: 9, Output: 40}), turns.Finished{StopReason: turns.StopToolUse},
 		},
 		"refusal.sse": {
 			responded, started, nine, textBegun, turns.BlockDelta{Text: "I can"}, turns.BlockEnded{},
-			reported(turns.Usage{Input: 9, Output: 3}), turns.Finished{StopReason: turns.StopRefusal},
+			reported(turns.Usage{Input: 9, Output: 3}),
+			turns.BlockStarted{Kind: turns.KindRefusal, Type: "cyber"}, turns.BlockEnded{},
+			turns.Finished{StopReason: turns.StopRefusal},
 		},
 		"zeros.sse": {
 			responded, started, textBegun, turns.BlockDelta{Text: "hi"}, turns.BlockEnded{},
@@ -77,6 +81,28 @@ func TestEveryStopReasonIsMapped(t *testing.T) {
 		r := llmtest.Say(t, anthropic.Adapter(), stream)
 		require.NotNil(t, r.Finished, word)
 		require.Equal(t, want, r.Finished.StopReason, word)
+	}
+}
+
+func TestARefusalIsWholeWhateverItsDetailsHold(t *testing.T) {
+	for details, want := range map[string][]turns.Delta{
+		`null`: nil, `"no"`: nil, `{}`: nil, `{"category":7}`: nil,
+		`{"category":"bio"}`:                             {turns.BlockStarted{Kind: turns.KindRefusal, Type: "bio"}, turns.BlockEnded{}},
+		`{"category":"` + strings.Repeat("é", 40) + `"}`: {turns.BlockStarted{Kind: turns.KindRefusal, Type: strings.Repeat("é", 32)}, turns.BlockEnded{}},
+	} {
+		got := said(t, event(`{"type":"message_delta","delta":{"stop_reason":"refusal","stop_details":%s}}`, details))
+		require.Equal(t, want, append([]turns.Delta(nil), got...), details)
+	}
+}
+
+func TestWhatIsWrittenToACacheIsInputHoweverItIsCounted(t *testing.T) {
+	for usage, want := range map[string]turns.Usage{
+		`{"input_tokens":1,"cache_creation_input_tokens":5,"cache_creation":{"ephemeral_5m_input_tokens":2,"ephemeral_1h_input_tokens":3}}`: {Input: 6, CacheWrite: 5},
+		`{"input_tokens":1,"cache_creation":{"ephemeral_5m_input_tokens":2,"ephemeral_1h_input_tokens":3}}`:                                 {Input: 6, CacheWrite: 5},
+		`{"input_tokens":1,"cache_creation":null,"server_tool_use":{"web_search_requests":1},"service_tier":"standard"}`:                    {Input: 1},
+	} {
+		r := llmtest.Say(t, anthropic.Adapter(), event(`{"type":"message_start","message":{"id":"msg_1","usage":%s}}`, usage)+event(`{"type":"message_stop"}`))
+		require.Equal(t, reported(want), turns.UsageReported{Usage: *r.Usage}, usage)
 	}
 }
 

@@ -83,12 +83,16 @@ func TestASignatureMayComeInPartsAtTheStartOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestBlocksAndDeltasOfNewKindsAreSkippedWhateverTheirFieldsHold(t *testing.T) {
+func TestBlocksAndDeltasOfNewKindsHarmNothingWhateverTheirFieldsHold(t *testing.T) {
 	got := said(t,
 		start(0, `{"type":"server_tool_use","id":7,"name":{"odd":1},"input":[]}`), block(0, `{"type":"input_json_delta","partial_json":"{}"}`), stop(0),
 		start(1, `{"type":"brand_new","text":{"a":1},"signature":[]}`), block(1, `{"type":"brand_new_delta","text":[1],"signature":{}}`), stop(1),
 		start(2, `{"type":"text","text":"a"}`), block(2, `{"type":"brand_new_delta","text":[1],"partial_json":{}}`), stop(2))
-	require.Equal(t, []turns.Delta{textBegun, turns.BlockDelta{Text: "a"}, turns.BlockEnded{}}, got)
+	require.Equal(t, []turns.Delta{
+		opaqueBegun("server_tool_use"), sealed(`{"type":"server_tool_use","id":7,"name":{"odd":1},"input":{}}`), turns.BlockEnded{},
+		opaqueBegun("brand_new"), sealed(`{"type":"brand_new","text":[1],"signature":{}}`), turns.BlockEnded{},
+		textBegun, turns.BlockDelta{Text: "a"}, turns.BlockEnded{},
+	}, got)
 }
 
 func build(t *testing.T, options turns.Options, limits turns.Limits, messages ...turns.Message) (string, error) {

@@ -134,8 +134,13 @@ func runRefusal(t *testing.T, a llm.Adapter) {
 	t.Run("a refusal is whole and says so", func(t *testing.T) {
 		r := plays(t, a, scripted.Plan{Blocks: []scripted.Block{{Refusal: "I can not."}}})
 		require.Equal(t, turns.StopRefusal, r.Finished.StopReason)
-		require.Len(t, r.Blocks, 1)
 		require.Equal(t, "I can not.", r.Blocks[0].Text)
+		last := r.Blocks[len(r.Blocks)-1]
+		if a.Wire == llm.WireAnthropicMessages {
+			require.Equal(t, turns.BlockStarted{Kind: turns.KindRefusal, Type: "general_harms"}, last.BlockStarted, "why it was refused")
+		} else {
+			require.Len(t, r.Blocks, 1)
+		}
 	})
 }
 
@@ -161,7 +166,9 @@ func runEnds(t *testing.T, a llm.Adapter) {
 			empty := plays(t, a, scripted.Plan{Reply: &scripted.Reply{}, StopReason: word})
 			require.Nil(t, empty.Err)
 			require.Equal(t, want, empty.Finished.StopReason)
-			require.Empty(t, empty.Blocks)
+			for _, b := range empty.Blocks {
+				require.Equal(t, turns.KindRefusal, b.Kind, "only why nothing was said is said")
+			}
 		})
 	}
 }

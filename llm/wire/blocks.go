@@ -8,8 +8,9 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-// Bounds of what is kept beside the text of a block: ids and names of calls, and seals.
+// Bounds of what is kept beside the text of a block: ids and names of calls, vendors' words, and seals.
 const (
+	maxType     = 64
 	maxToolID   = 128
 	maxToolName = 128
 	maxSeal     = 512 << 10
@@ -29,9 +30,10 @@ type Blocks struct {
 func (b *Blocks) Start(out []turns.Delta, start turns.BlockStarted) []turns.Delta {
 	out = b.End(out)
 	b.open, b.kind, b.said = true, start.Kind, false
-	if start.Kind == turns.KindToolUse {
+	if start.Kind == turns.KindToolUse || start.Kind == turns.KindOpaque {
 		b.content = true
 	}
+	start.Type = cutText(CleanText(start.Type), maxType)
 	return append(out, start)
 }
 
@@ -41,10 +43,15 @@ func (b *Blocks) StartTool(out []turns.Delta, id, fallback, name string) []turns
 	if id == "" || len(id) > maxToolID {
 		id = fallback
 	}
-	for len(name) > maxToolName || !utf8.ValidString(name) {
-		name = name[:min(len(name)-1, maxToolName)]
+	return b.Start(out, turns.BlockStarted{Kind: turns.KindToolUse, ToolUseID: id, ToolName: cutText(name, maxToolName)})
+}
+
+// cutText cuts a text to at most limit bytes, between runes.
+func cutText(s string, limit int) string {
+	for len(s) > limit || !utf8.ValidString(s) {
+		s = s[:min(len(s)-1, limit)]
 	}
-	return b.Start(out, turns.BlockStarted{Kind: turns.KindToolUse, ToolUseID: id, ToolName: name})
+	return s
 }
 
 // In makes sure that the open block is of a kind, for wires that do not mark where blocks begin.
@@ -92,7 +99,7 @@ func (b *Blocks) Kind() turns.BlockKind {
 // Silent reports whether the open block has no text yet.
 func (b *Blocks) Silent() bool { return !b.said }
 
-// HasContent reports whether any text came, or a call.
+// HasContent reports whether any text came, or a call, or what only the vendor understands.
 func (b *Blocks) HasContent() bool { return b.content }
 
 func (b *Blocks) say(out []turns.Delta, s string) []turns.Delta {

@@ -18,10 +18,15 @@ import (
 //
 // The prompt is not changed. What can't be sent yet is turns.CodeUnimplemented, naming what. Whose thoughts may go back is
 // for the adapter, by their seals.
-func Messages(p turns.Prompt) ([]turns.Message, error) {
+func Messages(p turns.Prompt) ([]turns.Message, error) { return MessagesFor(p, nil) }
+
+// MessagesFor is Messages for a vendor that takes back the Opaque blocks whose seals are its own, which mine tells. They stay
+// where they stood. Of a message either all stay or none: a call that the vendor ran itself would be refused without its
+// result.
+func MessagesFor(p turns.Prompt, mine func(seal string) bool) ([]turns.Message, error) {
 	cleaned := make([]turns.Message, 0, len(p.Messages))
 	for _, m := range p.Messages {
-		content, err := cleanBlocks(m.Content)
+		content, err := cleanBlocks(m.Content, mine)
 		if err != nil {
 			return nil, err
 		}
@@ -62,9 +67,20 @@ func speaks(content []turns.Block) bool {
 	return false
 }
 
+// allMine reports whether all opaque blocks of a message go back.
+func allMine(content []turns.Block, mine func(seal string) bool) bool {
+	for _, b := range content {
+		if o, ok := b.(turns.Opaque); ok && (mine == nil || !mine(o.Seal)) {
+			return false
+		}
+	}
+	return true
+}
+
 // cleanBlocks copies the blocks that can be sent.
-func cleanBlocks(content []turns.Block) ([]turns.Block, error) {
+func cleanBlocks(content []turns.Block, mine func(seal string) bool) ([]turns.Block, error) {
 	out := make([]turns.Block, 0, len(content))
+	opaque := allMine(content, mine)
 	for _, b := range content {
 		switch b := b.(type) {
 		case turns.Text:
@@ -78,13 +94,16 @@ func cleanBlocks(content []turns.Block) ([]turns.Block, error) {
 			b.Name, b.InputJSON = toolName(b.Name), CleanText(b.InputJSON)
 			out = append(out, b)
 		case turns.ToolResult:
-			inner, err := cleanBlocks(b.Content)
+			inner, err := cleanBlocks(b.Content, nil)
 			if err != nil {
 				return nil, err
 			}
 			b.Content = inner
 			out = append(out, b)
 		case turns.Opaque:
+			if opaque {
+				out = append(out, b)
+			}
 		default:
 			return nil, unimplemented("input.content", nameOf(b))
 		}

@@ -79,6 +79,25 @@ func TestMessagesAreMergedAndHealed(t *testing.T) {
 	}
 }
 
+func TestWhatOnlyItsVendorUnderstandsGoesBackWholeOrNotAtAll(t *testing.T) {
+	mine := func(seal string) bool { return strings.HasPrefix(seal, "mine") }
+	call, answered := turns.Opaque{Type: "call", Seal: "mine 1"}, turns.Opaque{Type: "result", Seal: "mine 2"}
+	reply := func(blocks ...turns.Block) []turns.Message {
+		return []turns.Message{user(words("a")), assistant(blocks...), user(words("b"))}
+	}
+	for name, tt := range map[string]struct{ in, want []turns.Message }{
+		"where it stood":        {reply(words("1"), call, answered, words("2")), reply(words("1"), call, answered, words("2"))},
+		"as all of a reply":     {reply(call, answered), reply(call, answered)},
+		"one has lost its seal": {reply(call, turns.Opaque{Type: "result"}, words("2")), reply(words("2"))},
+		"one is another's":      {reply(turns.Opaque{Seal: "yours"}, call, words("2")), reply(words("2"))},
+		"all of a lost reply":   {reply(turns.Opaque{}), []turns.Message{user(words("a"), words("b"))}},
+	} {
+		got, err := wire.MessagesFor(turns.Prompt{Messages: tt.in}, mine)
+		require.NoError(t, err)
+		require.Empty(t, cmp.Diff(tt.want, got), name)
+	}
+}
+
 func TestIdsThatNotAllVendorsTakeAreReplacedAlikeInCallAndResult(t *testing.T) {
 	long := strings.Repeat("x", 41)
 	ids := []string{"functions.f:0", "", long, "ok", "ok"}
