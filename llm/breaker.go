@@ -114,7 +114,8 @@ func (b *breaker) end(now time.Time, p pass, v verdict) {
 			b.turn(breakerClosed)
 		}
 	case v != verdictNone:
-		if b.calls.add(now, v == verdictBad); b.calls.isBad(now) {
+		b.calls.add(now, v == verdictBad)
+		if v == verdictBad && b.calls.isBad(now) { // a good call is no reason to open, whatever there was before it
 			b.open(now)
 		}
 	}
