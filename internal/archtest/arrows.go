@@ -41,6 +41,7 @@ var arrows = []arrow{
 	{From: "./llm/scripted/...", Why: "the scripted provider declares the wire a second time, so that a mistake in ours shows"},
 	{From: "./llm/llmtest/...", To: []string{"./turns", "./llm/...", "./internal/..."}, Why: "the suite knows generators by their port"},
 	{From: "./llm/anthropic/...", To: append([]string{"./llm/anthropic/..."}, adapterTo...), Why: "an adapter knows neither another adapter nor the scripted provider"},
+	{From: "./llm/gemini/...", To: append([]string{"./llm/gemini/..."}, adapterTo...), Why: "an adapter knows neither another adapter nor the scripted provider"},
 	{From: "./llm/openai/...", To: append([]string{"./llm/openai/..."}, adapterTo...), Why: "an adapter knows neither another adapter nor the scripted provider"},
 	{From: "./llm/...", To: []string{"./turns", "./llm/sse", "./llm/wire"}, Why: "the router gets its adapters from the command and does not name them"},
 	{From: "./server/servertest/...", To: []string{"./..."}, Why: "a whole server is put together here"},

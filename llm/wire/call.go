@@ -298,7 +298,8 @@ func (c *call) refused(resp *http.Response) error {
 	wait, hinted := Hint(c.status, resp.Header, time.Now())
 	verdict := c.vendor.Classify(Answer{Status: c.status, Body: text, Hinted: hinted})
 	err := c.error(verdict.Class)
-	err.Code, err.RetryAfter, err.HasRetryAfter = clean(verdict.Word, maxWord), wait, hinted
+	err.Code = clean(verdict.Word, maxWord)
+	verdict.ask(err, wait, hinted)
 	err.Cause = errors.New("the provider answered with status " + strconv.Itoa(c.status))
 	return err
 }
@@ -322,6 +323,7 @@ func (c *call) failed(cause error) *turns.CallError {
 	case errors.As(cause, &event):
 		err := c.error(event.Verdict.Class)
 		err.Code, err.Cause = clean(event.Verdict.Word, maxWord), event
+		event.Verdict.ask(err, 0, false)
 		return err
 	case c.ctx.Err() != nil:
 		return c.ended(context.Cause(c.ctx))

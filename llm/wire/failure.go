@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/turnd/turnd/llm/sse"
 	"github.com/turnd/turnd/turns"
@@ -45,6 +46,17 @@ type Answer struct {
 type Verdict struct {
 	Class turns.CallClass
 	Word  string
+	// Wait is how long the body or the event itself asks to wait, if HasWait. What a header says comes first.
+	Wait    time.Duration
+	HasWait bool
+}
+
+// ask puts the wait that a provider asked for into an error: that of a header, else that of its words.
+func (v Verdict) ask(err *turns.CallError, header time.Duration, hinted bool) {
+	err.RetryAfter, err.HasRetryAfter = header, hinted
+	if !hinted && v.HasWait {
+		err.RetryAfter, err.HasRetryAfter = capped(v.Wait), true
+	}
 }
 
 // maxWord and maxID bound what is kept of a vendor's words.

@@ -56,10 +56,13 @@ var versioned = regexp.MustCompile(`/v[0-9]+[a-z0-9]*$`)
 
 // Join is the URL of a vendor's method below a base URL. A base that ends in a version, as those of compatible servers
 // often do, keeps it; to any other /v1 is added.
-func Join(base, method string) string {
+func Join(base, method string) string { return JoinVersion(base, "v1", method) }
+
+// JoinVersion is Join for a vendor whose version has another name.
+func JoinVersion(base, version, method string) string {
 	base = strings.TrimRight(base, "/")
 	if !versioned.MatchString(base) {
-		base += "/v1"
+		base += "/" + version
 	}
 	return base + "/" + method
 }

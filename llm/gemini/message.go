@@ -1,0 +1,99 @@
+package gemini
+
+import (
+	"encoding/json"
+
+	"github.com/turnd/turnd/llm/wire"
+	"github.com/turnd/turnd/turns"
+)
+
+// content is a message. The system's has no role.
+type content struct {
+	Role  string `json:"role,omitempty"`
+	Parts []part `json:"parts"`
+}
+
+// part is every kind of content; each uses some of the fields. Text alone may be empty, beside a signature.
+type part struct {
+	Text             *string           `json:"text,omitempty"`
+	FunctionCall     *functionCall     `json:"functionCall,omitempty"`
+	FunctionResponse *functionResponse `json:"functionResponse,omitempty"`
+	ThoughtSignature string            `json:"thoughtSignature,omitempty"`
+}
+
+type functionCall struct {
+	ID   string          `json:"id"`
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args"`
+}
+
+type functionResponse struct {
+	ID       string   `json:"id"`
+	Name     string   `json:"name"`
+	Response response `json:"response"`
+}
+
+// response has one of the two.
+type response struct {
+	Output *string `json:"output,omitempty"`
+	Error  *string `json:"error,omitempty"`
+}
+
+var roles = map[turns.Role]string{turns.RoleUser: "user", turns.RoleAssistant: "model"}
+
+// contents are the messages of a history. A message of which nothing is left is left out with it.
+func contents(history []turns.Message, model string) (out []content) {
+	names := make(map[string]string) // of calls by their ids, which are unique
+	for _, m := range history {
+		if parts := parts(m.Content, model, names); len(parts) > 0 {
+			out = append(out, content{Role: roles[m.Role], Parts: parts})
+		}
+	}
+	return out
+}
+
+func parts(blocks []turns.Block, model string, names map[string]string) (out []part) {
+	called := false
+	for _, b := range blocks {
+		switch b := b.(type) {
+		case turns.Text:
+			out = append(out, part{Text: &b.Text})
+		case turns.Thinking:
+			if signature, ok := unseal(model, b.Seal); ok {
+				out = sign(out, signature)
+			}
+		case turns.ToolUse:
+			names[b.ID] = b.Name
+			p := part{FunctionCall: &functionCall{b.ID, b.Name, wire.Object(b.InputJSON)}}
+			signature, ok := unseal(model, b.Seal)
+			if !ok && !called {
+				signature = skipSignature
+			}
+			p.ThoughtSignature, called = signature, true
+			out = append(out, p)
+		case turns.ToolResult:
+			out = append(out, part{FunctionResponse: &functionResponse{b.ToolUseID, names[b.ToolUseID], responseOf(b)}})
+		}
+	}
+	return out
+}
+
+// sign gives a signature to the text that it came with, or lets it stand alone.
+func sign(out []part, signature string) []part {
+	if signature == "" {
+		return out
+	}
+	if n := len(out); n > 0 && out[n-1].Text != nil && out[n-1].ThoughtSignature == "" {
+		out[n-1].ThoughtSignature = signature
+		return out
+	}
+	return append(out, part{Text: new(string), ThoughtSignature: signature})
+}
+
+func responseOf(r turns.ToolResult) response {
+	text := wire.TextOf(r.Content)
+	if r.IsError {
+		return response{Error: &text}
+	}
+	return response{Output: &text}
+}
