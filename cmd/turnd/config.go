@@ -19,15 +19,15 @@ type Config struct {
 	Migrate          string   `env:"TURND_MIGRATE" default:"sqlite" placeholder:"WHEN" group:"store" help:"Migrate at start: on, off, or sqlite for only there."`
 	SpoolDir         string   `env:"TURND_SPOOL_DIR" placeholder:"DIR" group:"store" help:"Finished replies the database has not taken; default spool in the data dir."`
 
-	Models           string        `env:"TURND_MODELS" placeholder:"FILE" group:"models" help:"Models file. Unset, ANTHROPIC_API_KEY and OPENAI_API_KEY make endpoints; without them it is the demo."`
+	Models           string        `env:"TURND_MODELS" placeholder:"FILE" group:"models" help:"Models file, read again at SIGHUP. Unset, ANTHROPIC_API_KEY and OPENAI_API_KEY make endpoints; without them it is the demo."`
 	Demo             bool          `env:"TURND_DEMO" group:"models" help:"Serve the scripted demo whatever keys are set."`
 	AnthropicBaseURL string        `name:"anthropic-base-url" env:"TURND_ANTHROPIC_BASE_URL" placeholder:"URL" group:"models" help:"Instead of the vendor's, without a models file."`
 	OpenAIBaseURL    string        `name:"openai-base-url" env:"TURND_OPENAI_BASE_URL" placeholder:"URL" group:"models" help:"Instead of the vendor's, without a models file."`
 	FirstByteTimeout time.Duration `env:"TURND_FIRST_BYTE_TIMEOUT" default:"2m" placeholder:"TIME" group:"models" help:"Longest wait for a provider's response to begin."`
 	IdleTimeout      time.Duration `env:"TURND_IDLE_TIMEOUT" default:"5m" placeholder:"TIME" group:"models" help:"Longest silence inside a response."`
 	TotalTimeout     time.Duration `env:"TURND_TOTAL_TIMEOUT" default:"30m" placeholder:"TIME" group:"models" help:"Longest provider call."`
-	OnAmbiguous      string        `env:"TURND_ON_AMBIGUOUS" default:"abandon" placeholder:"POLICY" group:"models" help:"When a call's outcome is unknown: abandon; retry and hold are not built yet."`
-	OnPartial        string        `env:"TURND_ON_PARTIAL" default:"discard" placeholder:"POLICY" group:"models" help:"When a call fails inside a reply: discard; continue is not built yet."`
+	OnAmbiguous      string        `env:"TURND_ON_AMBIGUOUS" default:"abandon" placeholder:"POLICY" group:"models" help:"When a call's outcome is unknown and nobody can be asked: abandon, retry or hold; an endpoint or a turn may say otherwise."`
+	OnPartial        string        `env:"TURND_ON_PARTIAL" default:"discard" placeholder:"POLICY" group:"models" help:"When a call fails inside a reply: discard or continue; an endpoint or a turn may say otherwise."`
 
 	WorkerName      string        `env:"TURND_WORKER_NAME" placeholder:"NAME" group:"worker" help:"A label for people; default is the host's name."`
 	Lease           time.Duration `env:"TURND_LEASE" default:"15s" placeholder:"TIME" group:"worker" help:"How long this worker's claims hold without a renewal; renewed each third."`

@@ -49,9 +49,7 @@ func TestBadSettingsAreRefusedByFlag(t *testing.T) {
 			c.Bus, c.NATSURL = "nats", "nats://a,http://u:hidden@h"
 		}},
 		{`--max-queue: -1 is too little, the least is 0`, func(c *Config) { c.MaxQueue = -1 }},
-		{`--on-ambiguous: "hold" is not built yet; leave it at abandon`, func(c *Config) { c.OnAmbiguous = "hold" }},
 		{`--on-ambiguous: "pray" is not one of abandon, retry, hold`, func(c *Config) { c.OnAmbiguous = "pray" }},
-		{`--on-partial: "continue" is not built yet; leave it at discard`, func(c *Config) { c.OnPartial = "continue" }},
 		{`--on-partial: "keep" is not one of discard, continue`, func(c *Config) { c.OnPartial = "keep" }},
 		{`--bus: postgres needs a Postgres database; use auto`, func(c *Config) { c.Bus = "postgres" }},
 		{`--bus: "smoke" is not one of auto, memory, poll, postgres, nats`, func(c *Config) { c.Bus = "smoke" }},

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"os"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/turnd/turnd/llm"
-	"github.com/turnd/turnd/llm/anthropic"
-	"github.com/turnd/turnd/llm/openai"
 	"github.com/turnd/turnd/turns"
 )
 
@@ -25,11 +25,14 @@ type models struct {
 }
 
 // openModels finds the models: a models file, else keys, else the demo.
-func openModels(ctx context.Context, cfg Config, logger *slog.Logger) (models, error) {
+func openModels(ctx context.Context, cfg Config, logger *slog.Logger, meter metric.Meter) (models, error) {
 	options := llm.Options{
-		Adapters: []llm.Adapter{anthropic.Adapter(), openai.Adapter()},
-		Limits:   turns.Limits{FirstByte: cfg.FirstByteTimeout, Idle: cfg.IdleTimeout, Total: cfg.TotalTimeout},
-		Logger:   logger,
+		Adapters:    adapters(),
+		Limits:      turns.Limits{FirstByte: cfg.FirstByteTimeout, Idle: cfg.IdleTimeout, Total: cfg.TotalTimeout},
+		OnAmbiguous: turns.OnAmbiguous(cfg.OnAmbiguous),
+		OnPartial:   turns.OnPartial(cfg.OnPartial),
+		Logger:      logger,
+		Meter:       meter,
 	}
 	if cfg.wantsDemo() {
 		return openDemo(ctx, options)

@@ -42,7 +42,13 @@ func (a *app) serve(ctx context.Context) error {
 func (a *app) serveUntil(ctx context.Context, loops, ops *loop) error {
 	group, serving := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.server.Serve(serving, a.listen) })
-	group.Go(func() error { return a.announce(serving) })
+	group.Go(func() error {
+		if err := a.announce(serving); err != nil {
+			return err
+		}
+		a.reloads(serving) // not before: it writes the ready file too
+		return nil
+	})
 	group.Go(func() error {
 		select {
 		case <-serving.Done():

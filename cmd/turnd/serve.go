@@ -50,6 +50,7 @@ type app struct {
 	stdout, stderr io.Writer
 
 	models  models
+	hangups chan os.Signal // nil without a models file
 	store   store
 	spool   turns.Spool
 	tel     *telemetry.Telemetry
@@ -73,7 +74,7 @@ func build(ctx context.Context, cfg Config, logger *slog.Logger) (a *app, err er
 	logger.InfoContext(ctx, "starting", "version", version())
 	logger.DebugContext(ctx, "configured", "config", cfg)
 	for _, step := range []func(context.Context) error{
-		a.openModels, a.openStore, a.openSpool, a.setUpTelemetry, a.makeService, a.openListeners,
+		a.setUpTelemetry, a.openModels, a.openStore, a.openSpool, a.makeService, a.openListeners,
 	} {
 		if err := step(ctx); err != nil {
 			return a, err
@@ -83,7 +84,8 @@ func build(ctx context.Context, cfg Config, logger *slog.Logger) (a *app, err er
 }
 
 func (a *app) openModels(ctx context.Context) (err error) {
-	if a.models, err = openModels(ctx, a.cfg, a.logger); err != nil {
+	a.hearHangups()
+	if a.models, err = openModels(ctx, a.cfg, a.logger, a.tel.Meter); err != nil {
 		return err
 	}
 	a.closers = append(a.closers, a.models.close)

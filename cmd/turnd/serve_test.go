@@ -140,7 +140,7 @@ func TestTheDemoSaysThatItIsOneAndWhatToPaste(t *testing.T) {
 	require.Contains(t, chat.out.String(), "No model is running here")
 }
 
-func TestScrapersSeeTheSixCountersAndTheGauge(t *testing.T) {
+func TestScrapersSeeTheSixCountersAndTheGauges(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, url string) {
 		// The first call fails in the provider's own words and the second is cut after it was answered: a retry, and
 		// tokens that were paid for in vain.
@@ -171,6 +171,7 @@ func TestScrapersSeeTheSixCountersAndTheGauge(t *testing.T) {
 			`turnd_replies_total{reason="",status="complete"} 1`,
 			`turnd_replies_total{reason="ambiguous",status="abandoned"} 1`,
 			`turnd_in_flight 0`,
+			`turnd_breaker_state{endpoint="e",model="demo"} 0`,
 		} {
 			require.Contains(t, text, "\n"+line+"\n")
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/turnd/turnd/server"
+	"github.com/turnd/turnd/turns"
 )
 
 // Bounds of settings.
@@ -102,6 +103,8 @@ func (c Config) checkModels() error {
 		atLeast("--first-byte-timeout", c.FirstByteTimeout, minTick),
 		atLeast("--idle-timeout", c.IdleTimeout, minTick),
 		atLeast("--total-timeout", c.TotalTimeout, minTick),
+		oneOf("--on-ambiguous", c.OnAmbiguous, string(turns.OnAmbiguousAbandon), string(turns.OnAmbiguousRetry), string(turns.OnAmbiguousHold)),
+		oneOf("--on-partial", c.OnPartial, string(turns.OnPartialDiscard), string(turns.OnPartialContinue)),
 	}
 	if c.Models != "" && c.Demo {
 		problems = append(problems, errors.New("--demo: it can't be served together with --models; leave one out"))

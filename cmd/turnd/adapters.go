@@ -1,0 +1,12 @@
+package main
+
+import (
+	"github.com/turnd/turnd/llm"
+	"github.com/turnd/turnd/llm/anthropic"
+	"github.com/turnd/turnd/llm/openai"
+)
+
+// adapters are the wires that this build speaks.
+func adapters() []llm.Adapter {
+	return []llm.Adapter{anthropic.Adapter(), openai.Adapter()}
+}
