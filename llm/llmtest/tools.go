@@ -87,9 +87,10 @@ func runCutCalls(t *testing.T, a llm.Adapter) {
 	}
 }
 
-// goBack are the seals and thoughts that wires take back. Only one wants the words of thoughts too.
+// goBack are the seals and thoughts that wires take back. Not all want the words of thoughts too.
 var goBack = map[llm.Wire][]string{
 	llm.WireAnthropicMessages: {"EqQB+/==", "c2VhbGVk", "hm naïve"},
+	llm.WireOpenAIResponses:   {"EqQB+/==", "c2VhbGVk", "hm naïve"},
 	llm.WireGeminiGenerate:    {"EqQB+/==", "c2VhbGVk"},
 }
 
@@ -158,6 +159,13 @@ func runRefusal(t *testing.T, a llm.Adapter) {
 	})
 }
 
+// responsesStops are what a wire makes of reasons that has words only for why a reply was cut short.
+var responsesStops = map[string]turns.StopReason{
+	"end_turn": turns.StopEndTurn, "stop_sequence": turns.StopEndTurn, "tool_use": turns.StopEndTurn,
+	"max_tokens": turns.StopLength, "refusal": turns.StopContentFilter, "content_filter": turns.StopContentFilter,
+	"never_heard_of": "",
+}
+
 // runEnds checks that a reply is whole whatever it ended for, and says why; one of nothing too.
 func runEnds(t *testing.T, a llm.Adapter) {
 	wants := map[string]turns.StopReason{
@@ -168,6 +176,8 @@ func runEnds(t *testing.T, a llm.Adapter) {
 		wants["refusal"], wants["stop_sequence"] = turns.StopRefusal, turns.StopSequence
 	} else if a.Wire == llm.WireGeminiGenerate {
 		wants = geminiStops
+	} else if a.Wire == llm.WireOpenAIResponses {
+		wants = responsesStops
 	} else {
 		wants["refusal"] = turns.StopContentFilter // without words of refusal this wire calls it so
 		wants["content_filter"] = turns.StopContentFilter

@@ -2,6 +2,7 @@ package llmtest
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/turnd/turnd/llm"
 )
@@ -78,8 +79,43 @@ var Voices = map[llm.Wire]Voice{
 			data(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"function":{"arguments":"{}"}},{"index":0,"function":{"arguments":"1}"}}]}}]}`) +
 			data(`{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"tool_calls"}]}`) + data("[DONE]"),
 	},
+	llm.WireOpenAIResponses: {
+		Open: typed(`{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","status":"in_progress","output":[],"usage":null}}`) +
+			typed(`{"type":"response.output_item.added","output_index":0,"item":{"id":"msg_1","type":"message","role":"assistant","content":[]}}`) +
+			typed(`{"type":"response.content_part.added","output_index":0,"content_index":0,"part":{"type":"output_text","text":""}}`),
+		Text: func(l string) string {
+			return typed(`{"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"content_index":0,"delta":"` + l + `"}`)
+		},
+		Close: typed(`{"type":"response.output_item.done","output_index":0,"item":{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"output_text","text":"all"}]}}`),
+		Terminal: typed(`{"type":"response.completed","response":{"id":"resp_1","status":"completed","error":null,` +
+			`"usage":{"input_tokens":9,"output_tokens":3,"output_tokens_details":null}}}`),
+		Error: func(kind string) string {
+			return typed(`{"type":"error","code":"` + kind + `","message":"secret words","param":null}`)
+		},
+		ErrorBody: func(kind string) string { return `{"error":{"type":"` + kind + `","message":"secret words"}}` },
+		Unknown:   typed(`{"type":"response.brand_new","delta":7,"output_index":"x","item":[],"response":1,"error":"x"}`),
+		Calls: typed(`{"type":"response.created","response":{"id":"resp_1"}}`) +
+			typed(`{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","summary":[]}}`) +
+			typed(`{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":"hm"}`) +
+			typed(`{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","summary":[],"encrypted_content":"gAAA"}}`) +
+			typed(`{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","call_id":"a","name":"f","arguments":""}}`) +
+			typed(`{"type":"response.function_call_arguments.delta","output_index":1,"delta":"{\"x\":"}`) +
+			typed(`{"type":"response.function_call_arguments.delta","output_index":1,"delta":"1}"}`) +
+			typed(`{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call"}}`) +
+			typed(`{"type":"response.output_item.done","output_index":2,"item":{"type":"reasoning","summary":[],"encrypted_content":"gAAA"}}`) +
+			typed(`{"type":"response.output_item.added","output_index":3,"item":{"type":"web_search_call"}}`) +
+			typed(`{"type":"response.output_item.done","output_index":4,"item":{"type":"function_call","call_id":"b","name":"g","arguments":"{\"y\":2}"}}`) +
+			typed(`{"type":"response.completed","response":{"status":"completed"}}`),
+	},
 }
 
 func named(event, json string) string { return fmt.Sprintf("event: %s\ndata: %s\n\n", event, json) }
+
+// typed is an event whose name is its type.
+func typed(json string) string {
+	_, rest, _ := strings.Cut(json, `"type":"`)
+	kind, _, _ := strings.Cut(rest, `"`)
+	return named(kind, json)
+}
 
 func data(json string) string { return fmt.Sprintf("data: %s\n\n", json) }

@@ -146,19 +146,27 @@ func (v *responsesVoice) terminal() []byte {
 // over is the response at its end.
 func (v *responsesVoice) over(t totals) responsesObject {
 	o := v.object("completed")
-	switch {
-	case v.stop == "max_tokens":
-		o.Incomplete = &responsesIncomplete{"max_output_tokens"}
-	case v.stop == "refusal" && v.content.text(pieceRefusal) == "":
-		o.Incomplete = &responsesIncomplete{"content_filter"}
-	case slices.Contains([]string{"max_messages", "steered"}, v.stop):
-		o.Incomplete = &responsesIncomplete{v.stop}
-	}
-	if o.Incomplete != nil {
-		o.Status = "incomplete"
+	if reason := v.cutShort(); reason != "" {
+		o.Status, o.Incomplete = "incomplete", &responsesIncomplete{reason}
 	}
 	o.Output, o.Usage = v.items(o.Status), v.figures(t)
 	return o
+}
+
+// cutShort is why the response is not completed, in this vendor's words; empty for one that is.
+func (v *responsesVoice) cutShort() string {
+	switch v.stop {
+	case "end_turn", "stop_sequence", "tool_use":
+		return ""
+	case "max_tokens":
+		return "max_output_tokens"
+	case "refusal":
+		if v.content.text(pieceRefusal) != "" {
+			return ""
+		}
+		return "content_filter"
+	}
+	return v.stop
 }
 
 // figures are null where nothing is reported.

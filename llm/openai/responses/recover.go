@@ -1,0 +1,215 @@
+package responses
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+
+	"github.com/turnd/turnd/llm/openai"
+	"github.com/turnd/turnd/llm/wire"
+	"github.com/turnd/turnd/turns"
+)
+
+var (
+	errCannotAsk  = errors.New("the endpoint is not set up to be asked about its calls")
+	errNoID       = errors.New("neither a response nor a conversation is known to ask about")
+	errStillRuns  = errors.New("the response is still being made")
+	errBadAnswer  = errors.New("the answer can't be read")
+	errTooManyOut = errors.New("the conversation holds more than any answer has")
+)
+
+// continuation is a stream that broke off.
+type continuation struct {
+	turns.ContinuationBase
+	stream *stream
+}
+
+// mark tells the failure of a stream where to go on: at a response that is known and may still be made, on a server that
+// numbers its events.
+func (s *stream) mark(err *turns.CallError) {
+	if s.response != "" && s.last >= 0 && !s.over && err.Class != turns.ClassTerminal {
+		err.Continuation = &continuation{stream: s}
+	}
+}
+
+// sessionID is the form of ids of conversations.
+var sessionID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+
+// Prepare implements turns.Recoverer's method for this endpoint: it makes a conversation for the call.
+func (c *Client) Prepare(ctx context.Context, call turns.Call) (string, error) {
+	route := call.Request.Route
+	if !inSession(route.Capabilities) {
+		return "", nil
+	}
+	post := c.post(http.MethodPost, "conversations", []byte("{}"), route.Limits)
+	post.MaySend = call.MaySend
+	var made struct {
+		ID string `json:"id"`
+	}
+	if err := c.ask(ctx, post, &made); err != nil {
+		return "", err
+	}
+	if !sessionID.MatchString(made.ID) {
+		return "", answered(turns.ClassAmbiguous, errBadAnswer)
+	}
+	return made.ID, nil
+}
+
+// ask makes a request and reads its answer.
+func (c *Client) ask(ctx context.Context, post wire.Post, answer any) error {
+	body, err := c.http.Ask(ctx, post, wire.Vendor{RequestID: openai.RequestIDs, Classify: classify})
+	if err != nil {
+		return notThere(err)
+	}
+	if json.Unmarshal(body, answer) != nil {
+		return answered(turns.ClassAmbiguous, errBadAnswer)
+	}
+	return nil
+}
+
+// notThere names a failure that says that nothing is known of what was asked for.
+func notThere(err error) error {
+	var failed *turns.CallError
+	if errors.As(err, &failed) && failed.HTTPStatus == http.StatusNotFound {
+		failed.Cause = turns.ErrNotThere
+	}
+	return err
+}
+
+// answered is a failure that lies in what a good answer says.
+func answered(class turns.CallClass, cause error) *turns.CallError {
+	return &turns.CallError{Class: class, Phase: turns.PhaseDone, HTTPStatus: http.StatusOK, Cause: cause}
+}
+
+// Recover implements turns.Recoverer's method for this endpoint.
+func (c *Client) Recover(ctx context.Context, lost turns.LostCall) iter.Seq2[turns.Delta, error] {
+	return func(yield func(turns.Delta, error) bool) {
+		caps := lost.Request.Route.Capabilities
+		known, _ := lost.Continuation.(*continuation)
+		switch {
+		case caps.Resume && (known != nil || lost.ResponseID != ""):
+			c.resume(ctx, lost, known, yield)
+		case inSession(caps) && lost.Session != "":
+			c.lookUp(ctx, lost, yield)
+		case caps.Resume || inSession(caps):
+			yield(nil, &turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseNone, Cause: errNoID})
+		default:
+			yield(nil, &turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseNone, Cause: errCannotAsk})
+		}
+	}
+}
+
+// resume reads the stream of a response once more, from where it broke off if that is known. A response that can't be
+// streamed any more is retrieved.
+func (c *Client) resume(ctx context.Context, lost turns.LostCall, known *continuation, yield func(turns.Delta, error) bool) {
+	s, id, query := &stream{model: lost.Request.Route.ProviderModel, last: -1}, lost.ResponseID, "?stream=true"
+	if known != nil {
+		s, id = known.stream, known.stream.response
+		query += "&starting_after=" + strconv.FormatInt(s.last, 10)
+	}
+	post := c.post(http.MethodGet, "responses/"+url.PathEscape(id)+query, nil, lost.Request.Route.Limits)
+	for d, err := range c.http.Stream(ctx, post, vendor(s)) {
+		var failed *turns.CallError
+		switch {
+		case !errors.As(err, &failed):
+			s.seen.add(d)
+			if !yield(d, nil) {
+				return
+			}
+		case cannotStream(failed):
+			c.retrieve(ctx, lost, id, s.seen, yield)
+		default:
+			yield(nil, s.explained(failed))
+		}
+	}
+}
+
+// cannotStream says that the server would not stream, and knows the response all the same.
+func cannotStream(err *turns.CallError) bool {
+	return err.HTTPStatus == http.StatusBadRequest || errors.Is(err, wire.ErrNotAStream)
+}
+
+// explained is the failure of a stream that was asked for: how the response itself failed, if the stream said that.
+func (s *stream) explained(failed *turns.CallError) error {
+	if s.over {
+		return outcome(*failed)
+	}
+	s.mark(failed)
+	return notThere(failed)
+}
+
+// outcome tells that the call which was asked about had failed so.
+func outcome(call turns.CallError) *turns.CallError {
+	return &turns.CallError{
+		Class: turns.ClassTerminal, Phase: call.Phase, HTTPStatus: call.HTTPStatus, RequestID: call.RequestID, Code: call.Code,
+		Cause: &turns.OutcomeError{Call: &call},
+	}
+}
+
+// retrieve gives what a response is now, without what was given out before.
+func (c *Client) retrieve(ctx context.Context, lost turns.LostCall, id string, seen progress, yield func(turns.Delta, error) bool) {
+	var r response
+	post := c.post(http.MethodGet, "responses/"+url.PathEscape(id), nil, lost.Request.Route.Limits)
+	if err := c.ask(ctx, post, &r); err != nil {
+		yield(nil, err)
+		return
+	}
+	if r.Status == "queued" || r.Status == "in_progress" {
+		yield(nil, answered(turns.ClassInFlightElsewhere, errStillRuns))
+		return
+	}
+	s := &stream{model: lost.Request.Route.ProviderModel, last: -1}
+	deltas, err := s.conclude(&r, []turns.Delta{turns.Responded{HTTPStatus: http.StatusOK}})
+	var ended *wire.EventError
+	if errors.As(err, &ended) {
+		failed := answered(ended.Verdict.Class, ended)
+		failed.Code = ended.Verdict.Word
+		err = outcome(*failed)
+	}
+	give(seen.rest(deltas), err, yield)
+}
+
+// give yields deltas and then the failure, if there is one.
+func give(deltas []turns.Delta, err error, yield func(turns.Delta, error) bool) {
+	for _, d := range deltas {
+		if !yield(d, nil) {
+			return
+		}
+	}
+	if err != nil {
+		yield(nil, err)
+	}
+}
+
+// Stop implements turns.Recoverer's method for this endpoint.
+func (c *Client) Stop(ctx context.Context, lost turns.LostCall) error {
+	route := lost.Request.Route
+	switch {
+	case !route.Capabilities.Cancel:
+		return &turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseNone, Cause: errCannotAsk}
+	case lost.ResponseID == "":
+		return &turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseNone, Cause: errNoID}
+	}
+	var r response
+	return c.ask(ctx, c.post(http.MethodPost, "responses/"+url.PathEscape(lost.ResponseID)+"/cancel", nil, route.Limits), &r)
+}
+
+// OriginOf implements turns.Recoverer's method for this endpoint. A response that is not ours is turns.ErrNotThere.
+func (c *Client) OriginOf(ctx context.Context, responseID string) (turns.Origin, error) {
+	var r response
+	if err := c.ask(ctx, c.post(http.MethodGet, "responses/"+url.PathEscape(responseID), nil, c.limits), &r); err != nil {
+		return turns.Origin{}, err
+	}
+	var metadata map[string]string
+	_ = json.Unmarshal(r.Metadata, &metadata) // what can't be read is not ours
+	origin, ok := wire.OriginOf(metadata)
+	if !ok {
+		return turns.Origin{}, answered(turns.ClassTerminal, turns.ErrNotThere)
+	}
+	return origin, nil
+}
