@@ -35,6 +35,7 @@
 //     an error_event is then answered as a status.
 //   - text blocks are cut into one delta a word. Thinking goes to Chat Completions as reasoning_content, as compatible
 //     servers send it; its signature, and sealed thinking altogether, are dropped there.
+//   - a chat completion is kept only if it asks for it (store) and only once it is whole: its client may have gone by then.
 //   - a history that the vendor refuses is refused: a tool call without its result, a result without its call, an id of a
 //     call twice, input that is no object, thinking without a signature, empty text.
 //

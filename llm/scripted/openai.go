@@ -85,6 +85,8 @@ type openaiReply struct {
 	Fingerprint string          `json:"system_fingerprint"`
 	Choices     []openaiChoice  `json:"choices"`
 	Usage       json.RawMessage `json:"usage,omitempty"`
+	// Metadata is that of a completion that is kept.
+	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
 // parseOpenAI reads what the provider needs and lets the rest pass.
@@ -96,15 +98,26 @@ func parseOpenAI(body []byte) request {
 		StreamOptions struct {
 			IncludeUsage bool `json:"include_usage"`
 		} `json:"stream_options"`
-		Messages []message `json:"messages"`
+		Messages []message         `json:"messages"`
+		Store    bool              `json:"store"`
+		Metadata map[string]string `json:"metadata"`
 	}
 	if json.Unmarshal(body, &in) != nil {
 		req.problem = "the body is not valid JSON of this endpoint"
 		return req
 	}
 	req.model, req.stream, req.includeUsage = in.Model, in.Stream, in.StreamOptions.IncludeUsage
+	if in.Store {
+		req.keep = &keeping{stored: true, metadata: in.Metadata}
+	}
 	req.read(in.Messages)
 	req.check(in.Messages, " user assistant system developer tool function ")
+	switch {
+	case len(in.Metadata) > 16:
+		req.problem = "metadata: at most 16 pairs"
+	case len(in.Metadata) > 0 && !in.Store:
+		req.problem = "metadata: only allowed when store is enabled"
+	}
 	if req.problem == "" {
 		req.problem = openaiPairing(in.Messages)
 	}
@@ -298,5 +311,9 @@ func (v *openaiVoice) whole(t totals) []byte {
 	}
 	reason := v.finishReason()
 	choices := []openaiChoice{{Message: &m, FinishReason: &reason}}
-	return encode(v.object("chat.completion", choices, v.figures(t)))
+	completion := v.object("chat.completion", choices, v.figures(t))
+	if v.req.keep != nil {
+		completion.Metadata = v.req.keep.metadata
+	}
+	return encode(completion)
 }
