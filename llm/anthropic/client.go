@@ -77,5 +77,6 @@ func (c *Client) Generate(ctx context.Context, call turns.Call) iter.Seq2[turns.
 		RequestID:  []string{"Request-Id", "X-Request-Id"},
 		Translator: func() wire.Translator { return &stream{model: call.Request.Route.ProviderModel} },
 		Classify:   classify,
+		Extra:      wire.GatewayExtra,
 	})
 }

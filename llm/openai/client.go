@@ -6,11 +6,16 @@
 //
 // Text, tool calls and their results go out and come in; arguments are streamed and kept as the model wrote them, to the
 // byte, and where the model wrote none, as {}. Reasoning that a compatible server shows comes in as thinking and never goes
-// back: nobody signs it. What else comes in is skipped without harm to what stands around it. A reply is whole when both its finish_reason and [DONE] were read: a server
-// that leaves out either can't be told apart from one whose answer was cut.
+// back: nobody signs it. What else comes in is skipped without harm to what stands around it. A reply is whole when both its
+// finish_reason and [DONE] were read: a server that leaves out either can't be told apart from one whose answer was cut.
+//
+// An endpoint whose capabilities say lookup is asked to keep its replies, with whose they are beside them, and is asked for
+// one whose answer was lost. It keeps whole replies only, and there is no telling how soon one can be found: that none is
+// there is no proof that none comes. Nothing can be resumed or stopped.
 //
 // What surprises: the parts of several calls may come mixed, and blocks of a reply do not, so a call that began while
-// another was open is shown once that one is over. The wire has no budget for thinking, so Build refuses one. Usage comes only in the last event before [DONE], so a call that was cut has none.
+// another was open is shown once that one is over. The wire has no budget for thinking, so Build refuses one.
+// Usage comes only in the last event before [DONE], so a call that was cut has none; some servers report it as they go.
 package openai
 
 import (
@@ -92,9 +97,13 @@ func (c *Client) Generate(ctx context.Context, call turns.Call) iter.Seq2[turns.
 		Limits: call.Request.Route.Limits,
 
 		MaySend: call.MaySend,
-	}, wire.Vendor{
-		RequestID:  []string{"X-Request-Id", "Request-Id"},
-		Translator: func() wire.Translator { return new(stream) },
-		Classify:   classify,
-	})
+	}, vendor)
+}
+
+// vendor is what is this vendor's own, and that of the servers and gateways that are compatible with it.
+var vendor = wire.Vendor{
+	RequestID:  RequestIDs,
+	Translator: func() wire.Translator { return new(stream) },
+	Classify:   classify,
+	Extra:      wire.GatewayExtra,
 }

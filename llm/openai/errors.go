@@ -71,6 +71,7 @@ var rules = wire.Rules{
 	Codes: map[string]turns.CallClass{
 		"conversation_locked":        turns.ClassInFlightElsewhere,
 		"insufficient_quota":         turns.ClassTerminal,
+		"budget_exceeded":            turns.ClassTerminal,
 		"billing_hard_limit_reached": turns.ClassTerminal,
 		"billing_not_active":         turns.ClassTerminal,
 		"idempotency_key_in_use":     turns.ClassInFlightElsewhere,

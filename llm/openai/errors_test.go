@@ -44,6 +44,13 @@ func TestEveryAnswerHasItsClass(t *testing.T) {
 		{429, wrapped("insufficient_quota", `"insufficient_quota"`), wait, turns.ClassTerminal, "insufficient_quota"},
 		{429, wrapped("insufficient_quota", "null"), "", turns.ClassTerminal, "insufficient_quota"},
 		{429, wrapped("requests", `"billing_hard_limit_reached"`), "", turns.ClassTerminal, "billing_hard_limit_reached"},
+		{429, wrapped("insufficient_quota", `"429"`), "", turns.ClassTerminal, "insufficient_quota"},
+		{429, wrapped("throttling_error", `"429"`), "", turns.ClassThrottled, "throttling_error"},
+		{400, wrapped("budget_exceeded", `"400"`), "", turns.ClassTerminal, "budget_exceeded"},
+		{429, wrapped("budget_exceeded", "null"), wait, turns.ClassTerminal, "budget_exceeded"},
+		{400, wrapped("BadRequestError", "400"), "", turns.ClassTerminal, "BadRequestError"},
+		{404, `{"object":"error","message":"secret words","type":"NotFoundError","param":"model","code":404}`, "", turns.ClassTerminal, "NotFoundError"},
+		{404, `{"error":{"message":"secret words","type":"api_error","param":null,"code":null}}`, "", turns.ClassTerminal, "api_error"},
 		{429, "slow down", "", turns.ClassThrottled, ""},
 		{499, "", "", turns.ClassAmbiguous, ""},
 		{500, wrapped("server_error", "null"), "", turns.ClassTransient, "server_error"},
@@ -105,4 +112,38 @@ func TestEveryErrorEventHasTheClassOfItsCode(t *testing.T) {
 	}
 	r := llmtest.Say(t, openai.Adapter(), voice().Open+`data: {"error":"secret words"}`+"\n\n"+voice().Terminal)
 	require.Equal(t, turns.ClassAmbiguous, r.Err.Class, "an error that is only text is an error all the same")
+}
+
+func TestAReplyThatEndsForAnErrorIsNone(t *testing.T) {
+	for choice, want := range map[string]struct {
+		class turns.CallClass
+		word  string
+	}{
+		`"finish_reason":"error"`: {turns.ClassTransient, "error"},
+		`"finish_reason":"abort"`: {turns.ClassAmbiguous, "abort"},
+		`"finish_reason":"error","error":{"code":429,"message":"secret words"}`:         {turns.ClassThrottled, ""},
+		`"finish_reason":"error","error":{"code":"insufficient_quota","message":"sec"}`: {turns.ClassTerminal, "insufficient_quota"},
+	} {
+		r := llmtest.Say(t, openai.Adapter(), voice().Open+voice().Text("a")+`data: {"choices":[{"index":0,"delta":{},`+choice+"}]}\n\n"+voice().Terminal)
+		require.NotNil(t, r.Err, choice)
+		require.Equal(t, want.class, r.Err.Class, choice)
+		require.Equal(t, want.word, r.Err.Code, choice)
+		require.Equal(t, "a", r.Text, "what came is shown")
+	}
+}
+
+func TestWhatAGatewaySentBesidesIsCounted(t *testing.T) {
+	for _, tt := range []struct {
+		headers []string
+		want    int
+	}{
+		{nil, 0},
+		{[]string{"X-Litellm-Attempted-Retries: 2"}, 2},
+		{[]string{"x-litellm-attempted-retries: 1", "x-litellm-attempted-fallbacks: 3"}, 4},
+		{[]string{"x-litellm-attempted-retries: -1", "x-litellm-attempted-fallbacks: None"}, 0},
+		{[]string{"x-litellm-attempted-retries: 999999999"}, 1000},
+	} {
+		err := llmtest.Refuse(t, openai.Adapter(), 500, `{"error":`+errorJSON("server_error", "null")+`}`, tt.headers...)
+		require.Equal(t, tt.want, err.Extra, "%v", tt.headers)
+	}
 }

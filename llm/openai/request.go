@@ -24,6 +24,9 @@ type request struct {
 	StreamOptions       streamOptions `json:"stream_options"`
 	Tools               []tool        `json:"tools,omitempty"`
 	ToolChoice          any           `json:"tool_choice,omitempty"`
+	// Store and Metadata go to endpoints that can be asked for a reply afterwards.
+	Store    bool              `json:"store,omitempty"`
+	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
 // tool and its kin have a type that is always "function".
@@ -74,6 +77,9 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 		r.MaxCompletionTokens = limit
 	} else {
 		r.MaxTokens = limit
+	}
+	if route.Capabilities.Lookup {
+		r.Store, r.Metadata = true, wire.Metadata(prompt.Origin)
 	}
 	body, err := wire.Encode(r)
 	if err != nil {

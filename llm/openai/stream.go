@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/turnd/turnd/llm/sse"
 	"github.com/turnd/turnd/llm/wire"
@@ -24,6 +25,8 @@ type choice struct {
 	Index        int    `json:"index"`
 	Delta        delta  `json:"delta"`
 	FinishReason string `json:"finish_reason"`
+	// Error is that of servers whose finish_reason says that there is one.
+	Error *errorMessage `json:"error"`
 }
 
 // delta is what the reply gains. Most fields are null or missing in most chunks, which reads as empty. The two names of
@@ -93,8 +96,17 @@ var stopReasons = map[string]turns.StopReason{
 	"refusal":       turns.StopRefusal,
 	"pause_turn":    turns.StopPause,
 	"model_length":  turns.StopContextExceeded,
+	"eos":           turns.StopEndTurn,
+	"safety":        turns.StopContentFilter,
 
 	"model_context_window_exceeded": turns.StopContextExceeded,
+}
+
+// failures are the words of compatible servers for a reply that broke off: one that failed there, and one that somebody
+// else ended.
+var failures = map[string]turns.CallClass{
+	"error": turns.ClassTransient,
+	"abort": turns.ClassAmbiguous,
 }
 
 // stream translates the chunks of one response.
@@ -167,9 +179,21 @@ func (s *stream) choice(c *choice, out []turns.Delta) ([]turns.Delta, error) {
 	if c.FinishReason == "" {
 		return out, nil
 	}
+	if class, failed := failures[c.FinishReason]; failed {
+		return out, broken(class, c)
+	}
 	s.finish = c.FinishReason
 	out = s.calls.end(out, &s.blocks, s.id)
 	return s.blocks.End(out), nil
+}
+
+// broken says how a reply broke off, by its error's own code where that says more than the word.
+func broken(class turns.CallClass, c *choice) error {
+	said := c.Error.said()
+	if !said.Own {
+		return &wire.EventError{Verdict: wire.Verdict{Class: class, Word: c.FinishReason}}
+	}
+	return &wire.EventError{Verdict: wire.Verdict{Class: rules.Event(said), Word: said.Word()}}
 }
 
 // report passes on the vendor's totals: cached input and reasoning are in them already. A server that reports a running
@@ -199,7 +223,7 @@ func (s *stream) done(out []turns.Delta) ([]turns.Delta, bool, error) {
 // stopReason maps the vendor's word. A refusal has none of its own: it stops like any other reply. Some compatible servers
 // say the same of a reply that waits for results.
 func (s *stream) stopReason() turns.StopReason {
-	reason := stopReasons[s.finish]
+	reason := stopReasons[strings.ToLower(s.finish)]
 	switch {
 	case reason == turns.StopEndTurn && s.refused:
 		return turns.StopRefusal

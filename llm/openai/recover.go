@@ -1,0 +1,165 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/turnd/turnd/llm/wire"
+	"github.com/turnd/turnd/turns"
+)
+
+// maxListed bounds how many replies of one turn's generation are looked at: there are as many as calls were made for it.
+const maxListed = 20
+
+// completion is a reply that the vendor keeps.
+type completion struct {
+	ID       string            `json:"id"`
+	Choices  []wholeChoice     `json:"choices"`
+	Usage    *usage            `json:"usage"`
+	Metadata map[string]string `json:"metadata"`
+}
+
+// wholeChoice has the whole message where a chunk's choice has a delta of it; the fields are the same.
+type wholeChoice struct {
+	Index        int    `json:"index"`
+	Message      delta  `json:"message"`
+	FinishReason string `json:"finish_reason"`
+}
+
+// isWhole reports whether the reply came to its end.
+func (c *completion) isWhole() bool { return len(c.Choices) > 0 && c.Choices[0].FinishReason != "" }
+
+// Recover implements turns.Recoverer's method for this endpoint. The reply is found by its id, or, where that never came, by
+// whose it is. Of several to the same generation the oldest is taken, so that everybody who asks finds the same.
+func (c *Client) Recover(ctx context.Context, lost turns.LostCall) iter.Seq2[turns.Delta, error] {
+	return func(yield func(turns.Delta, error) bool) {
+		deltas, err := c.recover(ctx, lost)
+		for _, d := range deltas {
+			if !yield(d, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+func (c *Client) recover(ctx context.Context, lost turns.LostCall) ([]turns.Delta, error) {
+	if !lost.Request.Route.Capabilities.Lookup {
+		return nil, &turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseNone, Cause: errNotKept}
+	}
+	id, limits := lost.ResponseID, lost.Request.Route.Limits
+	if id == "" {
+		var err error
+		if id, err = c.find(ctx, lost.Origin, limits); err != nil {
+			return nil, err
+		}
+	}
+	kept, err := c.get(ctx, id, limits)
+	switch {
+	case err != nil:
+		return nil, err
+	case !kept.isWhole():
+		return nil, notThere()
+	}
+	return kept.deltas()
+}
+
+// errNotKept says that an endpoint was not asked to keep its replies.
+var errNotKept = errors.New("the endpoint keeps no replies")
+
+func notThere() *turns.CallError {
+	return &turns.CallError{Class: turns.ClassAmbiguous, Phase: turns.PhaseDone, HTTPStatus: http.StatusNotFound, Cause: turns.ErrNotThere}
+}
+
+// find looks for a whole reply to a turn's generation. Servers exist that do not filter, so what is listed is looked at.
+func (c *Client) find(ctx context.Context, origin turns.Origin, limits turns.Limits) (id string, err error) {
+	want := wire.Metadata(origin)
+	if want == nil {
+		return "", notThere()
+	}
+	query := url.Values{"limit": {strconv.Itoa(maxListed)}, "order": {"asc"}}
+	for name, value := range want {
+		query.Set("metadata["+name+"]", value)
+	}
+	var list struct {
+		Data []completion `json:"data"`
+	}
+	if err := c.ask(ctx, c.url+"?"+query.Encode(), limits, &list); err != nil {
+		return "", err
+	}
+	for i := range list.Data {
+		reply := &list.Data[i]
+		if whose, ok := wire.OriginOf(reply.Metadata); ok && whose == origin && reply.isWhole() && reply.ID != "" {
+			return reply.ID, nil
+		}
+	}
+	return "", notThere()
+}
+
+// get asks for one reply. That there is none of this id is turns.ErrNotThere.
+func (c *Client) get(ctx context.Context, id string, limits turns.Limits) (*completion, error) {
+	var kept completion
+	err := c.ask(ctx, c.url+"/"+url.PathEscape(id), limits, &kept)
+	var refused *turns.CallError
+	if errors.As(err, &refused) && refused.HTTPStatus == http.StatusNotFound {
+		return nil, notThere()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &kept, nil
+}
+
+func (c *Client) ask(ctx context.Context, target string, limits turns.Limits, into any) error {
+	answer, err := c.http.Ask(ctx, wire.Post{Method: http.MethodGet, URL: target, Header: c.header, Limits: limits}, vendor)
+	if err != nil {
+		return err
+	}
+	if json.Unmarshal(answer, into) != nil {
+		return &turns.CallError{Class: turns.ClassAmbiguous, Phase: turns.PhaseBody, HTTPStatus: http.StatusOK, Cause: wire.ErrMalformed}
+	}
+	return nil
+}
+
+// deltas is a kept reply as its stream would have given it, but for where its text is cut: it is read as a stream of one
+// chunk.
+func (c *completion) deltas() ([]turns.Delta, error) {
+	s, whole := new(stream), c.Choices[0]
+	for i := range whole.Message.ToolCalls {
+		whole.Message.ToolCalls[i].Index = &i // a message has them in a row, and calls without ids are told apart by it
+	}
+	out := s.start(c.ID, []turns.Delta{turns.Responded{HTTPStatus: http.StatusOK}})
+	out, err := s.choice(&choice{Delta: whole.Message, FinishReason: whole.FinishReason}, out)
+	if err == nil {
+		out, _, err = s.done(s.report(c.Usage, out))
+	}
+	var broke *wire.EventError
+	switch {
+	case errors.As(err, &broke):
+		failed := &turns.CallError{Class: broke.Verdict.Class, Phase: turns.PhaseDone, HTTPStatus: http.StatusOK, Code: broke.Verdict.Word}
+		return nil, &turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseDone, HTTPStatus: http.StatusOK, Cause: &turns.OutcomeError{Call: failed}}
+	case err != nil:
+		return nil, &turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseDone, HTTPStatus: http.StatusOK, Cause: wire.ErrMalformed}
+	}
+	return out, nil
+}
+
+// OriginOf implements turns.Recoverer's method for this endpoint.
+func (c *Client) OriginOf(ctx context.Context, responseID string) (turns.Origin, error) {
+	kept, err := c.get(ctx, responseID, turns.Limits{})
+	if err != nil {
+		return turns.Origin{}, err
+	}
+	origin, ok := wire.OriginOf(kept.Metadata)
+	if !ok {
+		return turns.Origin{}, notThere()
+	}
+	return origin, nil
+}
