@@ -70,7 +70,7 @@ func TestEveryFinishReasonIsMapped(t *testing.T) {
 		"end_turn": turns.StopEndTurn, "stop_sequence": turns.StopSequence, "max_tokens": turns.StopLength, "tool_use": turns.StopToolUse,
 		"refusal": turns.StopRefusal, "pause_turn": turns.StopPause, "model_length": turns.StopContextExceeded,
 		"model_context_window_exceeded": turns.StopContextExceeded,
-		"STOP": turns.StopEndTurn, "MAX_TOKENS": turns.StopLength, "SAFETY": turns.StopContentFilter, "eos": turns.StopEndTurn,
+		"STOP":                          turns.StopEndTurn, "MAX_TOKENS": turns.StopLength, "SAFETY": turns.StopContentFilter, "eos": turns.StopEndTurn,
 	} {
 		r := llmtest.Say(t, openai.Adapter(), strings.Replace(voice().Whole("a"), `"stop"`, `"`+word+`"`, 1))
 		require.NotNil(t, r.Finished, word)
