@@ -171,6 +171,16 @@ func (r Reply) pieces(yield func(piece) bool) {
 	yield(piece{kind: pieceShut})
 }
 
+// Text is all that the reply says.
+func (r Reply) Text() string {
+	var all strings.Builder
+	r.pieces(func(p piece) bool {
+		all.WriteString(p.text)
+		return true
+	})
+	return all.String()
+}
+
 // words returns exactly n bytes of lower-case words. It ends with a space, so that no word crosses two deltas.
 func words(random *rand.Rand, n int) string {
 	out := make([]byte, n)

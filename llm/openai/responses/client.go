@@ -23,7 +23,6 @@ package responses
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"net/http"
 
@@ -85,12 +84,8 @@ func (c *Client) Generate(ctx context.Context, call turns.Call) iter.Seq2[turns.
 func remembering(seq iter.Seq2[turns.Delta, error], s *stream) iter.Seq2[turns.Delta, error] {
 	return func(yield func(turns.Delta, error) bool) {
 		for d, err := range seq {
-			var failed *turns.CallError
-			if errors.As(err, &failed) {
-				s.mark(failed)
-			}
 			s.seen.add(d)
-			if !yield(d, err) {
+			if !yield(d, s.marked(err)) {
 				return
 			}
 		}

@@ -4,13 +4,19 @@ import "github.com/turnd/turnd/turns"
 
 // progress is how much of a reply was given out.
 type progress struct {
-	blocks int // that were begun
-	text   int // bytes of the last one
-	open   bool
+	responded bool // on this connection
+	named     bool
+	blocks    int // that were begun
+	text      int // bytes of the last one
+	open      bool
 }
 
 func (p *progress) add(d turns.Delta) {
 	switch d := d.(type) {
+	case turns.Responded:
+		p.responded = true
+	case turns.ResponseStarted:
+		p.named = true
 	case turns.BlockStarted:
 		p.blocks, p.text, p.open = p.blocks+1, 0, true
 	case turns.BlockDelta:
@@ -28,6 +34,14 @@ func (p progress) rest(whole []turns.Delta) (rest []turns.Delta) {
 		at.add(d)
 		current := at.blocks == p.blocks && p.open
 		switch d := d.(type) {
+		case turns.Responded:
+			if !p.responded {
+				rest = append(rest, d)
+			}
+		case turns.ResponseStarted:
+			if !p.named {
+				rest = append(rest, d)
+			}
 		case turns.BlockDelta:
 			if at.blocks > p.blocks || current && at.text > p.text {
 				if current && before.text < p.text {

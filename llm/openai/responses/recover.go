@@ -29,12 +29,14 @@ type continuation struct {
 	stream *stream
 }
 
-// mark tells the failure of a stream where to go on: at a response that is known and may still be made, on a server that
+// marked tells the failure of a stream where to go on: at a response that is known and may still be made, on a server that
 // numbers its events.
-func (s *stream) mark(err *turns.CallError) {
-	if s.response != "" && s.last >= 0 && !s.over && err.Class != turns.ClassTerminal {
-		err.Continuation = &continuation{stream: s}
+func (s *stream) marked(err error) error {
+	var failed *turns.CallError
+	if errors.As(err, &failed) && s.response != "" && s.last >= 0 && !s.over && failed.Class != turns.ClassTerminal {
+		failed.Continuation = &continuation{stream: s}
 	}
+	return err
 }
 
 // sessionID is the form of ids of conversations.
@@ -104,12 +106,12 @@ func (c *Client) Recover(ctx context.Context, lost turns.LostCall) iter.Seq2[tur
 	}
 }
 
-// resume reads the stream of a response once more, from where it broke off if that is known. A response that can't be
-// streamed any more is retrieved.
+// resume reads the stream of a response once more, from where it broke off if that is known.
 func (c *Client) resume(ctx context.Context, lost turns.LostCall, known *continuation, yield func(turns.Delta, error) bool) {
 	s, id, query := &stream{model: lost.Request.Route.ProviderModel, last: -1}, lost.ResponseID, "?stream=true"
 	if known != nil {
 		s, id = known.stream, known.stream.response
+		s.seen.responded = false
 		query += "&starting_after=" + strconv.FormatInt(s.last, 10)
 	}
 	post := c.post(http.MethodGet, "responses/"+url.PathEscape(id)+query, nil, lost.Request.Route.Limits)
@@ -121,17 +123,18 @@ func (c *Client) resume(ctx context.Context, lost turns.LostCall, known *continu
 			if !yield(d, nil) {
 				return
 			}
-		case cannotStream(failed):
-			c.retrieve(ctx, lost, id, s.seen, yield)
+		case s.saysNothing(failed):
+			c.retrieve(ctx, lost, id, s, yield)
 		default:
 			yield(nil, s.explained(failed))
 		}
 	}
 }
 
-// cannotStream says that the server would not stream, and knows the response all the same.
-func cannotStream(err *turns.CallError) bool {
-	return err.HTTPStatus == http.StatusBadRequest || errors.Is(err, wire.ErrNotAStream)
+// saysNothing says that a stream which was asked for can't say what became of the response, and that a retrieval may: the
+// server would not stream it, or ended the stream where the response was stopped, for which there is no event.
+func (s *stream) saysNothing(err *turns.CallError) bool {
+	return err.HTTPStatus == http.StatusBadRequest || errors.Is(err, wire.ErrNotAStream) || errors.Is(err, wire.ErrNoTerminal) && !s.over
 }
 
 // explained is the failure of a stream that was asked for: how the response itself failed, if the stream said that.
@@ -139,8 +142,7 @@ func (s *stream) explained(failed *turns.CallError) error {
 	if s.over {
 		return outcome(*failed)
 	}
-	s.mark(failed)
-	return notThere(failed)
+	return s.marked(notThere(failed))
 }
 
 // outcome tells that the call which was asked about had failed so.
@@ -151,16 +153,16 @@ func outcome(call turns.CallError) *turns.CallError {
 	}
 }
 
-// retrieve gives what a response is now, without what was given out before.
-func (c *Client) retrieve(ctx context.Context, lost turns.LostCall, id string, seen progress, yield func(turns.Delta, error) bool) {
+// retrieve gives what a response is now, without what its stream gave out before.
+func (c *Client) retrieve(ctx context.Context, lost turns.LostCall, id string, before *stream, yield func(turns.Delta, error) bool) {
 	var r response
 	post := c.post(http.MethodGet, "responses/"+url.PathEscape(id), nil, lost.Request.Route.Limits)
-	if err := c.ask(ctx, post, &r); err != nil {
-		yield(nil, err)
-		return
+	err := c.ask(ctx, post, &r)
+	if err == nil && (r.Status == "queued" || r.Status == "in_progress") {
+		err = answered(turns.ClassInFlightElsewhere, errStillRuns)
 	}
-	if r.Status == "queued" || r.Status == "in_progress" {
-		yield(nil, answered(turns.ClassInFlightElsewhere, errStillRuns))
+	if err != nil {
+		yield(nil, before.marked(err))
 		return
 	}
 	s := &stream{model: lost.Request.Route.ProviderModel, last: -1}
@@ -171,7 +173,7 @@ func (c *Client) retrieve(ctx context.Context, lost turns.LostCall, id string, s
 		failed.Code = ended.Verdict.Word
 		err = outcome(*failed)
 	}
-	give(seen.rest(deltas), err, yield)
+	give(before.seen.rest(deltas), err, yield)
 }
 
 // give yields deltas and then the failure, if there is one.
