@@ -1,6 +1,7 @@
 // Package scripted is a model provider that does what a script says. It speaks the HTTP of Anthropic Messages
-// (POST /v1/messages) and of OpenAI Chat Completions (POST /v1/chat/completions), streamed or not, and it plays faults at
-// exact points of a reply: a status, a reset, a clean end without the terminal event, silence, a gate that somebody opens.
+// (POST /v1/messages), of OpenAI's Chat Completions (POST /v1/chat/completions) and Responses (POST /v1/responses), and of
+// Gemini, streamed or not, and it plays faults at exact points of a reply: a status, a reset, a clean end without the terminal
+// event, silence, a gate that somebody opens.
 // It is the other side of the wire in tests, and the model of the keyless demo. No model runs here and nothing of a
 // request is echoed.
 //
@@ -39,9 +40,29 @@
 //   - a history that the vendor refuses is refused: a tool call without its result, a result without its call, an id of a
 //     call twice, input that is no object, thinking without a signature, empty text.
 //
+// # Asking about a reply
+//
+// Some wires can be asked about a reply: to retrieve it, to resume its stream, to cancel it, to list several, or to open the
+// session in which a reply is to run. Nothing is generated for such a request. It is counted as asked, and neither as a
+// request nor as tokens.
+//
+//   - a reply that runs in the background goes on without its client, whatever its plan says, and is known from its beginning
+//     by its id. Any other that is stored is known once it is whole, and endpoint.lookup_delay_ms later.
+//   - whatever is known is so until endpoint.kept_s after its end.
+//   - a resumed stream is the log read once more: the same events under the same numbers, without those that the client has.
+//     Its points, too, are counted from the beginning of the reply: one that lies before what the client has is passed at once.
+//   - a rule with match.ask, such as {"match": {"ask": "resume", "nth": 1}}, gives its steps to such a request, and only one
+//     without it matches what generates. Only a resumed stream has points other than request_read.
+//   - a cancelled reply ends its streams without a last event, and is told by retrieving it.
+//   - in a conversation one response runs at a time: another is refused with conversation_locked. What was said in it is
+//     listed once a response in it is whole, and endpoint.lookup_delay_ms later.
+//   - on the Responses wire an error_event is response.failed for the codes that end a response (server_error, which is the
+//     usual one, rate_limit_exceeded, invalid_prompt and such), and the flat error event for any other.
+//
 // With endpoint.idempotency: enforce, a second request with the same Idempotency-Key, credential and body gets the stored
 // generation (or joins the running one) and is counted as no generation and no tokens; another body is a conflict. The
 // steps of the rule that the second request matched are its own. A generation that failed or was stopped is not replayed.
 //
-// Everything kept is bounded: the last 100,000 calls, 100,000 keys, 10,000 stored generations, request bodies of 32 MiB.
+// Everything kept is bounded: the last 100,000 calls, 100,000 keys, 10,000 stored generations, replies that can
+// be asked for and sessions each, request bodies of 32 MiB.
 package scripted

@@ -48,7 +48,7 @@ type Rule struct {
 
 // Match narrows a rule; an empty field matches everything.
 type Match struct {
-	// Wire is anthropic.messages or openai.chat.
+	// Wire is the name of a wire, such as anthropic.messages.
 	Wire string `json:"wire,omitempty"`
 	// Model is the model that the request names.
 	Model string `json:"model,omitempty"`
