@@ -160,6 +160,9 @@ func read(body []byte) *Failure {
 	return wrapped.Error
 }
 
+// IsKnown reports whether a word is one of the vendor's, in either of its forms.
+func IsKnown(word string) bool { return rules.Statuses[word] != 0 }
+
 // EventError is an error in a stream that began well. Its own number decides before its word: the same word stands for a
 // limit of rate and for credit that is gone.
 func (f *Failure) EventError() *wire.EventError {

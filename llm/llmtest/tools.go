@@ -92,6 +92,8 @@ var goBack = map[llm.Wire][]string{
 	llm.WireAnthropicMessages: {"EqQB+/==", "c2VhbGVk", "hm naïve"},
 	llm.WireOpenAIResponses:   {"EqQB+/==", "c2VhbGVk", "hm naïve"},
 	llm.WireGeminiGenerate:    {"EqQB+/==", "c2VhbGVk"},
+
+	llm.WireGeminiInteractions: {"EqQB+/==", "c2VhbGVk", "hm naïve"},
 }
 
 // runSeals sends a reply back to who made it, and to others.
@@ -145,8 +147,8 @@ func runRefusal(t *testing.T, a llm.Adapter) {
 	t.Run("a refusal is whole and says so", func(t *testing.T) {
 		r := plays(t, a, scripted.Plan{Blocks: []scripted.Block{{Refusal: "I can not."}}})
 		want := turns.StopRefusal
-		if a.Wire == llm.WireGeminiGenerate {
-			want = geminiStops["refusal"] // this wire has no words of refusal of their own
+		if a.Wire == llm.WireGeminiGenerate || a.Wire == llm.WireGeminiInteractions {
+			want = ownStops[a.Wire]["refusal"] // these wires have no words of refusal of their own
 		}
 		require.Equal(t, want, r.Finished.StopReason)
 		require.Equal(t, "I can not.", r.Blocks[0].Text)
@@ -166,6 +168,11 @@ var responsesStops = map[string]turns.StopReason{
 	"never_heard_of": "",
 }
 
+// ownStops are the wires that tell other ends apart than most.
+var ownStops = map[llm.Wire]map[string]turns.StopReason{
+	llm.WireOpenAIResponses: responsesStops, llm.WireGeminiGenerate: geminiStops, llm.WireGeminiInteractions: interactionStops,
+}
+
 // runEnds checks that a reply is whole whatever it ended for, and says why; one of nothing too.
 func runEnds(t *testing.T, a llm.Adapter) {
 	wants := map[string]turns.StopReason{
@@ -174,10 +181,8 @@ func runEnds(t *testing.T, a llm.Adapter) {
 	}
 	if a.Wire == llm.WireAnthropicMessages {
 		wants["refusal"], wants["stop_sequence"] = turns.StopRefusal, turns.StopSequence
-	} else if a.Wire == llm.WireGeminiGenerate {
-		wants = geminiStops
-	} else if a.Wire == llm.WireOpenAIResponses {
-		wants = responsesStops
+	} else if own := ownStops[a.Wire]; own != nil {
+		wants = own
 	} else {
 		wants["refusal"] = turns.StopContentFilter // without words of refusal this wire calls it so
 		wants["content_filter"] = turns.StopContentFilter

@@ -34,7 +34,8 @@ func (v Voice) Whole(literals ...string) string {
 
 // Voices are the wires that are spoken.
 var Voices = map[llm.Wire]Voice{
-	llm.WireGeminiGenerate: geminiVoice,
+	llm.WireGeminiGenerate:     geminiVoice,
+	llm.WireGeminiInteractions: interactionVoice,
 	llm.WireAnthropicMessages: {
 		Open: named("message_start", `{"type":"message_start","message":{"id":"msg_1","usage":{"input_tokens":9,"output_tokens":1}}}`) +
 			named("content_block_start", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`),

@@ -37,7 +37,7 @@ type question struct {
 }
 
 // askRoutes are all that can be asked, by wire.
-var askRoutes = [][]askRoute{responsesAsks, openaiAsks}
+var askRoutes = [][]askRoute{responsesAsks, openaiAsks, interactionAsks}
 
 // askHandler serves what generates nothing.
 func (s *Server) askHandler() *http.ServeMux {

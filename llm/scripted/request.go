@@ -9,10 +9,11 @@ import (
 
 // The wires, by the names that scripts and records use.
 const (
-	wireAnthropic = "anthropic.messages"
-	wireOpenAI    = "openai.chat"
-	wireResponses = "openai.responses"
-	wireGemini    = "gemini.generate"
+	wireAnthropic    = "anthropic.messages"
+	wireOpenAI       = "openai.chat"
+	wireResponses    = "openai.responses"
+	wireGemini       = "gemini.generate"
+	wireInteractions = "gemini.interactions"
 )
 
 // request is what the provider wants to know of a call, whatever the wire.
@@ -63,6 +64,10 @@ var wires = []wire{
 	{
 		name: wireGemini, serves: servesGemini, address: addressGemini, idHeader: "x-request-id", idKind: "gem_", bodyHint: true,
 		parse: parseGemini, refusal: geminiRefusal, speak: newGeminiVoice,
+	},
+	{
+		name: wireInteractions, path: "/v1beta/interactions", idHeader: "x-request-id", idKind: "int_", delta: "step.delta",
+		parse: parseInteraction, refusal: interactionRefusal, speak: newInteractionVoice, lateUsage: true,
 	},
 	{
 		name: wireResponses, path: "/v1/responses", idHeader: "x-request-id", idKind: "resp_", delta: "response.output_text.delta",

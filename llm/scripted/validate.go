@@ -74,10 +74,10 @@ func (r Rule) validateAccept(path string) error {
 }
 
 func (m Match) validate(path string) error {
-	if err := oneOf(path+".wire", m.Wire, wireAnthropic, wireOpenAI, wireResponses, wireGemini); err != nil {
+	if err := oneOf(path+".wire", m.Wire, wireAnthropic, wireOpenAI, wireResponses, wireGemini, wireInteractions); err != nil {
 		return err
 	}
-	if err := oneOf(path+".ask", m.Ask, AskRetrieve, AskResume, AskCancel, AskList, AskSession); err != nil {
+	if err := oneOf(path+".ask", m.Ask, AskRetrieve, AskResume, AskCancel, AskList, AskSession, AskDelete); err != nil {
 		return err
 	}
 	if _, err := regexp.Compile(m.Text); err != nil {

@@ -1,0 +1,200 @@
+package interactions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+	"net/url"
+
+	"github.com/turnd/turnd/llm/wire"
+	"github.com/turnd/turnd/turns"
+)
+
+var (
+	errCannotAsk = errors.New("the endpoint is not set up to be asked about its calls")
+	errNoID      = errors.New("no interaction is known to ask about")
+	errStillRuns = errors.New("the interaction is still being made")
+	errBadAnswer = errors.New("the answer can't be read")
+)
+
+// continuation is a stream that broke off.
+type continuation struct {
+	turns.ContinuationBase
+	stream *stream
+}
+
+// mark tells the failure of a stream where to go on: at an interaction that is known and has not ended, on a server that
+// names its events.
+func (s *stream) mark(err *turns.CallError) {
+	if s.response != "" && s.last != "" && !s.over && err.Class != turns.ClassTerminal {
+		err.Continuation = &continuation{stream: s}
+	}
+}
+
+// Recover implements turns.Recoverer's method for this endpoint.
+func (c *Client) Recover(ctx context.Context, lost turns.LostCall) iter.Seq2[turns.Delta, error] {
+	return func(yield func(turns.Delta, error) bool) {
+		known, _ := lost.Continuation.(*continuation)
+		switch {
+		case !lost.Request.Route.Capabilities.Resume:
+			yield(nil, &turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseNone, Cause: errCannotAsk})
+		case known == nil && lost.ResponseID == "":
+			yield(nil, &turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseNone, Cause: errNoID})
+		default:
+			c.resume(ctx, lost, known, yield)
+		}
+	}
+}
+
+// resume reads the stream of an interaction once more, from where it broke off if that is known. Where the stream does not
+// say how the interaction ended, the interaction is asked.
+func (c *Client) resume(ctx context.Context, lost turns.LostCall, known *continuation, yield func(turns.Delta, error) bool) {
+	s, id, query := &stream{model: lost.Request.Route.ProviderModel}, lost.ResponseID, "?stream=true"
+	if known != nil {
+		s, id = known.stream, known.stream.response
+		s.behind = false
+		query += "&last_event_id=" + url.QueryEscape(s.last)
+	}
+	silent := true // nothing of the reply was given out
+	post := c.post(http.MethodGet, "/"+url.PathEscape(id)+query, nil, lost.Request.Route.Limits)
+	for d, err := range c.http.Stream(ctx, post, vendor(s)) {
+		var failed *turns.CallError
+		if !errors.As(err, &failed) {
+			_, begun := d.(turns.BlockStarted)
+			silent = silent && !begun
+			if !yield(d, nil) {
+				return
+			}
+			continue
+		}
+		switch {
+		case s.over:
+			yield(nil, outcome(*failed))
+		case saysNoEnd(failed):
+			c.retrieve(ctx, lost, id, known == nil && silent, s, failed, yield)
+		default:
+			s.mark(failed)
+			yield(nil, notThere(failed))
+		}
+	}
+}
+
+// saysNoEnd reports whether a server answered and did not say what became of the interaction: it would not stream, the
+// stream was over too early, or it held an error.
+func saysNoEnd(err *turns.CallError) bool {
+	var event *wire.EventError
+	return err.HTTPStatus == http.StatusBadRequest || errors.Is(err, wire.ErrNotAStream) || errors.Is(err, wire.ErrNoTerminal) ||
+		errors.As(err, &event)
+}
+
+// retrieve says what an interaction is now. A whole one is given out where nothing of it was before; else whoever asks
+// has to ask from the beginning.
+func (c *Client) retrieve(ctx context.Context, lost turns.LostCall, id string, silent bool, s *stream, failed *turns.CallError, yield func(turns.Delta, error) bool) {
+	var i interaction
+	if err := c.ask(ctx, c.post(http.MethodGet, "/"+url.PathEscape(id), nil, lost.Request.Route.Limits), &i); err != nil {
+		yield(nil, err)
+		return
+	}
+	if notYet[i.Status] {
+		if s.mark(failed); failed.Phase != turns.PhaseBody {
+			failed = answered(turns.ClassInFlightElsewhere, errStillRuns)
+		}
+		yield(nil, failed)
+		return
+	}
+	whole := &stream{model: s.model}
+	out, err := whole.all(&i)
+	var ended *wire.EventError
+	switch {
+	case errors.As(err, &ended):
+		told := answered(ended.Verdict.Class, ended)
+		told.Code = ended.Verdict.Word
+		yield(nil, outcome(*told))
+	case !silent:
+		yield(nil, failed)
+	default:
+		for _, d := range out {
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+// all is an interaction that has ended, as its stream would have given it, but for where its text is cut.
+func (s *stream) all(i *interaction) ([]turns.Delta, error) {
+	var parts []part
+	_ = json.Unmarshal(i.Steps, &parts) // what can't be read holds nothing that could be said
+	var out []turns.Delta
+	out = s.named(i.ID, out)
+	for n := range parts {
+		s.begin(parts[n].Type, n)
+		out = s.endStep(s.start(&parts[n], out))
+	}
+	return s.conclude(i, out)
+}
+
+// outcome tells that the call which was asked about had failed so.
+func outcome(call turns.CallError) *turns.CallError {
+	return &turns.CallError{
+		Class: turns.ClassTerminal, Phase: call.Phase, HTTPStatus: call.HTTPStatus, RequestID: call.RequestID, Code: call.Code,
+		Cause: &turns.OutcomeError{Call: &call},
+	}
+}
+
+// ask makes a request and reads its answer.
+func (c *Client) ask(ctx context.Context, post wire.Post, answer any) error {
+	body, err := c.http.Ask(ctx, post, vendor(nil))
+	if err != nil {
+		return notThere(err)
+	}
+	if json.Unmarshal(body, answer) != nil {
+		return answered(turns.ClassAmbiguous, errBadAnswer)
+	}
+	return nil
+}
+
+// notThere names a failure that says that nothing is known of what was asked for.
+func notThere(err error) error {
+	var failed *turns.CallError
+	if errors.As(err, &failed) && failed.HTTPStatus == http.StatusNotFound {
+		failed.Cause = turns.ErrNotThere
+	}
+	return err
+}
+
+// answered is a failure that lies in what a good answer says.
+func answered(class turns.CallClass, cause error) *turns.CallError {
+	return &turns.CallError{Class: class, Phase: turns.PhaseDone, HTTPStatus: http.StatusOK, Cause: cause}
+}
+
+// Stop implements turns.Recoverer's method for this endpoint.
+func (c *Client) Stop(ctx context.Context, lost turns.LostCall) error {
+	route := lost.Request.Route
+	switch {
+	case !route.Capabilities.Cancel:
+		return &turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseNone, Cause: errCannotAsk}
+	case lost.ResponseID == "":
+		return &turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseNone, Cause: errNoID}
+	}
+	_, err := c.http.Ask(ctx, c.post(http.MethodPost, "/"+url.PathEscape(lost.ResponseID)+"/cancel", nil, route.Limits), vendor(nil))
+	if err != nil {
+		return notThere(err)
+	}
+	return nil
+}
+
+// OriginOf implements turns.Recoverer's method for this endpoint. An interaction that is not ours is turns.ErrNotThere.
+func (c *Client) OriginOf(ctx context.Context, responseID string) (turns.Origin, error) {
+	var i interaction
+	if err := c.ask(ctx, c.post(http.MethodGet, "/"+url.PathEscape(responseID), nil, c.limits), &i); err != nil {
+		return turns.Origin{}, err
+	}
+	origin, ok := wire.OriginOf(i.Labels)
+	if !ok {
+		return turns.Origin{}, answered(turns.ClassTerminal, turns.ErrNotThere)
+	}
+	return origin, nil
+}
