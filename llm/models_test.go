@@ -70,7 +70,7 @@ func TestAModelsFileIsReadWhole(t *testing.T) {
 			{
 				Name: "local", Wire: llm.WireAnthropicMessages, BaseURL: "http://127.0.0.1:9090",
 				Capabilities: turns.Capabilities{Idempotency: turns.IdempotencyEnforced, Retention: 24 * time.Hour, UsageOnAbort: true},
-				KeyScope: "key", DisconnectStops: "unknown",
+				KeyScope:     "key", DisconnectStops: "unknown",
 				Limits:      turns.Limits{FirstByte: 2 * time.Minute, Idle: 5 * time.Minute, Total: 30 * time.Minute, WindowTokens: 200000, MaxOutputTokens: 4096},
 				OnAmbiguous: "abandon", OnPartial: "discard",
 				Prices: llm.Prices{Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75},
@@ -175,8 +175,8 @@ func TestACapabilityThatTheWireCannotHaveIsRefusedWithAReason(t *testing.T) {
 		llm.WireGeminiGenerate:     {bad: []string{"resume", "lookup", "cancel", "fence"}},
 		llm.WireGeminiInteractions: {good: []caps{{Resume: true}, {Resume: true, Cancel: true}}, bad: []string{"lookup", "fence"}, beside: map[string]caps{"cancel": {Cancel: true}}},
 		llm.WireOpenAIResponses: {
-			good: []caps{{Resume: true}, {Resume: true, Cancel: true}, {Lookup: true}, {Fence: true}, {Lookup: true, Fence: true}},
-			bad:  []string{"resume"},
+			good:   []caps{{Resume: true}, {Resume: true, Cancel: true}, {Lookup: true}, {Fence: true}, {Lookup: true, Fence: true}},
+			bad:    []string{"resume"},
 			beside: map[string]caps{"cancel": {Cancel: true, Lookup: true}, "resume": {Resume: true, Fence: true}},
 		},
 	} {

@@ -3,6 +3,7 @@
 //
 //	turnd serve              run the service
 //	turnd migrate up|status  bring a database to this build's schema, or see how it stands
+//	turnd probe ENDPOINT     find out what an endpoint can do about lost answers
 //	turnd chat               talk to a service from a terminal
 //	turnd scripted-provider  run the stand-in for a model provider, for tests
 //	turnd version            say which build this is
@@ -13,7 +14,7 @@
 //
 // The exit status is 0 after a clean end, 1 after an error and 2 for bad flags or variables, each of which gets a line
 // of its own. The first SIGINT or SIGTERM asks for an orderly end; the second ends the process at once with status 1. In
-// turnd chat, SIGINT stops the reply that is running instead.
+// turnd chat, SIGINT stops the reply that is running instead. SIGHUP has turnd serve read its models file again.
 package main
 
 import (

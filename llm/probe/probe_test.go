@@ -1,0 +1,104 @@
+package probe_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/turnd/turnd/llm"
+	"github.com/turnd/turnd/llm/anthropic"
+	"github.com/turnd/turnd/llm/openai"
+	"github.com/turnd/turnd/llm/probe"
+	"github.com/turnd/turnd/llm/scripted"
+	"github.com/turnd/turnd/turns"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// long is a reply that is not over when it is cut.
+var long = scripted.Rule{Plan: scripted.Plan{Reply: &scripted.Reply{Deltas: 40}, PaceMS: 2}}
+
+func config(wire llm.Wire, url string) probe.Config {
+	return probe.Config{
+		Endpoint: llm.Endpoint{Name: "e", Wire: wire, BaseURL: url},
+		Model:    "demo",
+		Options:  llm.Options{Adapters: []llm.Adapter{anthropic.Adapter(), openai.Adapter()}},
+		Patience: 10 * time.Second,
+	}
+}
+
+func run(t *testing.T, c probe.Config) (probe.Report, map[string]probe.Finding) {
+	t.Helper()
+	r, err := probe.Run(t.Context(), c)
+	require.NoError(t, err)
+	require.LessOrEqual(t, r.Calls, c.Plan().Calls)
+	byName := make(map[string]probe.Finding)
+	for _, f := range r.Findings {
+		require.NotEmpty(t, f.Evidence, f.Capability)
+		byName[f.Capability] = f
+	}
+	require.Len(t, byName, 6)
+	return r, byName
+}
+
+func TestAKeyThatIsEnforcedIsSeenToBe(t *testing.T) {
+	for wire, base := range map[llm.Wire]string{llm.WireAnthropicMessages: "", llm.WireOpenAIChat: "/v1"} {
+		s := scripted.Start(t, scripted.Script{Endpoint: scripted.Endpoint{Idempotency: scripted.IdempotencyEnforce}, Rules: []scripted.Rule{long}})
+		r, found := run(t, config(wire, s.URL()+base))
+		require.Equal(t, "enforced", found["idempotency"].Seen, found["idempotency"].Evidence)
+		require.Equal(t, "none", found["idempotency"].Claimed)
+		require.Empty(t, r.Refuted(), "what is not claimed can't be refuted")
+		require.Contains(t, r.YAML(), "idempotency: enforced\n      # a probe can't see how long")
+		require.Equal(t, s.Counts().Requests, r.Calls)
+	}
+}
+
+func TestAKeyThatIsIgnoredRefutesTheClaimThatItIsEnforced(t *testing.T) {
+	s := scripted.Start(t, scripted.Script{Rules: []scripted.Rule{long}})
+	c := config(llm.WireAnthropicMessages, s.URL())
+	c.Endpoint.Capabilities = turns.Capabilities{Idempotency: turns.IdempotencyEnforced, Retention: time.Hour}
+	r, found := run(t, c)
+	require.Equal(t, "none", found["idempotency"].Seen, found["idempotency"].Evidence)
+	require.Equal(t, "enforced", found["idempotency"].Claimed)
+	require.Equal(t, []string{"idempotency"}, r.Refuted())
+	require.Contains(t, r.YAML(), "idempotency: none\n")
+	require.NotContains(t, r.YAML(), "retention")
+	for _, name := range []string{"resume", "cancel", "lookup", "fence"} {
+		require.Equal(t, probe.No, found[name].Seen, name)
+	}
+	require.Equal(t, probe.No, found["usage_on_abort"].Seen, "Anthropic says at the start what went in, and no more: %s", found["usage_on_abort"].Evidence)
+}
+
+func TestARepeatThatIsRefusedIsNoEnforcedKey(t *testing.T) {
+	s := scripted.Start(t, scripted.Script{Rules: []scripted.Rule{
+		{Match: scripted.Match{Nth: 2}, Plan: scripted.Plan{Steps: []scripted.Step{{At: scripted.AtRequestRead, Do: scripted.DoStatus, Status: 409}}}}, long}})
+	_, found := run(t, config(llm.WireAnthropicMessages, s.URL()))
+	require.Equal(t, "advisory", found["idempotency"].Seen, found["idempotency"].Evidence)
+}
+
+func TestAnEndpointThatDoesNotAnswerIsAskedOnce(t *testing.T) {
+	s := scripted.Start(t, scripted.Script{Rules: []scripted.Rule{
+		{Plan: scripted.Plan{Steps: []scripted.Step{{At: scripted.AtRequestRead, Do: scripted.DoStatus, Status: 401}}}}}})
+	_, err := probe.Run(t.Context(), config(llm.WireAnthropicMessages, s.URL()))
+	require.ErrorContains(t, err, "class terminal, status 401")
+	require.Equal(t, 1, s.Counts().Requests)
+}
+
+func TestAnAnswerThatIsOverTooSoonIsUnclear(t *testing.T) {
+	s := scripted.Start(t, scripted.Script{Rules: []scripted.Rule{{Plan: scripted.Plan{Reply: &scripted.Reply{Deltas: 1}}}}})
+	_, found := run(t, config(llm.WireAnthropicMessages, s.URL()))
+	require.Equal(t, probe.Unclear, found["usage_on_abort"].Seen)
+}
+
+func TestThePlanIsTheMostThatIsSpent(t *testing.T) {
+	c := config(llm.WireOpenAIResponses, "http://127.0.0.1:1")
+	p := c.Plan()
+	require.Equal(t, 10, p.Calls)
+	require.False(t, p.Priced)
+	c.Endpoint.Prices = llm.Prices{Input: 10, Output: 20}
+	p = c.Plan()
+	require.True(t, p.Priced)
+	require.InDelta(t, float64(p.Calls*(p.InputTokens*10+p.OutputTokens*20))/1e6, p.Cost, 1e-9)
+}
