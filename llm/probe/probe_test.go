@@ -9,7 +9,10 @@ import (
 
 	"github.com/turnd/turnd/llm"
 	"github.com/turnd/turnd/llm/anthropic"
+	"github.com/turnd/turnd/llm/gemini"
+	"github.com/turnd/turnd/llm/gemini/interactions"
 	"github.com/turnd/turnd/llm/openai"
+	"github.com/turnd/turnd/llm/openai/responses"
 	"github.com/turnd/turnd/llm/probe"
 	"github.com/turnd/turnd/llm/scripted"
 	"github.com/turnd/turnd/turns"
@@ -24,7 +27,8 @@ func config(wire llm.Wire, url string) probe.Config {
 	return probe.Config{
 		Endpoint: llm.Endpoint{Name: "e", Wire: wire, BaseURL: url},
 		Model:    "demo",
-		Options:  llm.Options{Adapters: []llm.Adapter{anthropic.Adapter(), openai.Adapter()}},
+		Options: llm.Options{Adapters: []llm.Adapter{
+			anthropic.Adapter(), openai.Adapter(), responses.Adapter(), gemini.Adapter(), interactions.Adapter()}},
 		Patience: 10 * time.Second,
 	}
 }
@@ -69,6 +73,50 @@ func TestAKeyThatIsIgnoredRefutesTheClaimThatItIsEnforced(t *testing.T) {
 		require.Equal(t, probe.No, found[name].Seen, name)
 	}
 	require.Equal(t, probe.No, found["usage_on_abort"].Seen, "Anthropic says at the start what went in, and no more: %s", found["usage_on_abort"].Evidence)
+}
+
+func TestWhatAWireCanDoIsSeenWhereItsEndpointDoesIt(t *testing.T) {
+	type seen map[string]string
+	for wire, want := range map[llm.Wire]struct {
+		base string
+		seen seen
+		yaml []string
+	}{
+		llm.WireOpenAIChat: {"/v1", seen{"lookup": probe.Yes, "usage_on_abort": probe.No, "resume": probe.No}, []string{"lookup: true\n"}},
+		llm.WireOpenAIResponses: {"/v1", seen{"resume": probe.Yes, "cancel": probe.Yes, "lookup": probe.Yes, "fence": probe.Yes, "usage_on_abort": probe.No},
+			[]string{"# seen too, and left out since they can't go with resume: lookup, fence\n", "resume: true\n", "cancel: true\n", "lookup: false\n", "fence: false\n"}},
+		llm.WireGeminiGenerate:     {"", seen{"usage_on_abort": probe.Yes, "resume": probe.No}, []string{"usage_on_abort: true\n"}},
+		llm.WireGeminiInteractions: {"", seen{"resume": probe.Yes, "cancel": probe.Yes, "lookup": probe.No}, []string{"resume: true\n", "cancel: true\n"}},
+	} {
+		t.Run(string(wire), func(t *testing.T) {
+			s := scripted.Start(t, scripted.Script{Rules: []scripted.Rule{long}})
+			r, found := run(t, config(wire, s.URL()+want.base))
+			for name, what := range want.seen {
+				require.Equal(t, what, found[name].Seen, "%s: %s", name, found[name].Evidence)
+			}
+			require.Equal(t, "none", found["idempotency"].Seen)
+			for _, line := range want.yaml {
+				require.Contains(t, r.YAML(), line)
+			}
+			require.Equal(t, s.Counts().Requests, r.Calls)
+
+			c, _ := r.Capabilities()
+			e := r.Endpoint
+			e.Capabilities = c
+			require.NoError(t, llm.Config{Endpoints: []llm.Endpoint{e}, Models: []llm.Model{{Name: "m", Route: []llm.Target{{Endpoint: "e", Model: "m"}}}}}.Validate(),
+				"what is to be pasted can be loaded")
+		})
+	}
+}
+
+func TestAnAnswerThatIsNotFoundRefutesTheClaimThatItCanBe(t *testing.T) {
+	s := scripted.Start(t, scripted.Script{Endpoint: scripted.Endpoint{LookupDelayMS: 3_600_000}, Rules: []scripted.Rule{long}})
+	c := config(llm.WireOpenAIChat, s.URL()+"/v1")
+	c.Endpoint.Capabilities.Lookup = true
+	c.Patience = time.Millisecond
+	r, found := run(t, c)
+	require.Equal(t, probe.No, found["lookup"].Seen, found["lookup"].Evidence)
+	require.Equal(t, []string{"lookup"}, r.Refuted())
 }
 
 func TestARepeatThatIsRefusedIsNoEnforcedKey(t *testing.T) {
