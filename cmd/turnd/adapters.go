@@ -11,7 +11,5 @@ import (
 
 // adapters are the wires that this build speaks.
 func adapters() []llm.Adapter {
-	return []llm.Adapter{
-		anthropic.Adapter(), openai.Adapter(), responses.Adapter(), gemini.Adapter(), interactions.Adapter(),
-	}
+	return []llm.Adapter{anthropic.Adapter(), openai.Adapter(), responses.Adapter(), gemini.Adapter(), interactions.Adapter()}
 }

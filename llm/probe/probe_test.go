@@ -110,7 +110,7 @@ func TestWhatAWireCanDoIsSeenWhereItsEndpointDoesIt(t *testing.T) {
 }
 
 func TestAnAnswerThatIsNotFoundRefutesTheClaimThatItCanBe(t *testing.T) {
-	s := scripted.Start(t, scripted.Script{Endpoint: scripted.Endpoint{LookupDelayMS: 3_600_000}, Rules: []scripted.Rule{long}})
+	s := scripted.Start(t, scripted.Script{Endpoint: scripted.Endpoint{LookupDelayMS: 600_000}, Rules: []scripted.Rule{long}})
 	c := config(llm.WireOpenAIChat, s.URL()+"/v1")
 	c.Endpoint.Capabilities.Lookup = true
 	c.Patience = time.Millisecond
