@@ -102,7 +102,7 @@ func (c *Client) Generate(ctx context.Context, call turns.Call) iter.Seq2[turns.
 
 // vendor is what is this vendor's own, and that of the servers and gateways that are compatible with it.
 var vendor = wire.Vendor{
-	RequestID:  RequestIDs,
+	RequestID:  RequestIDs(),
 	Translator: func() wire.Translator { return new(stream) },
 	Classify:   classify,
 	Extra:      wire.GatewayExtra,

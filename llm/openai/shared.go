@@ -2,6 +2,7 @@ package openai
 
 import (
 	"maps"
+	"net/http"
 
 	"github.com/turnd/turnd/llm/wire"
 )
@@ -17,7 +18,7 @@ func Rules() wire.Rules {
 func ReadError(body []byte) wire.Said { return read(body) }
 
 // Header carries a key as the vendor wants it.
-var Header = headerOf
+func Header(key wire.Secret) http.Header { return headerOf(key) }
 
-// RequestIDs are the headers that may hold the id of a request.
-var RequestIDs = []string{"X-Request-Id", "Request-Id"}
+// RequestIDs are the headers that may hold the id of a request, the surest first.
+func RequestIDs() []string { return []string{"X-Request-Id", "Request-Id"} }

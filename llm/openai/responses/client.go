@@ -64,7 +64,7 @@ func (c *Client) post(method, path string, body []byte, limits turns.Limits) wir
 
 // vendor reads a stream by one translator.
 func vendor(s *stream) wire.Vendor {
-	return wire.Vendor{RequestID: openai.RequestIDs, Translator: func() wire.Translator { return s }, Classify: classify}
+	return wire.Vendor{RequestID: openai.RequestIDs(), Translator: func() wire.Translator { return s }, Classify: classify}
 }
 
 // Generate implements turns.Generator's method for this endpoint.

@@ -27,39 +27,37 @@ func (p *progress) add(d turns.Delta) {
 }
 
 // rest takes from the deltas of a whole reply what was given out before.
-func (p progress) rest(whole []turns.Delta) (rest []turns.Delta) {
+func (p *progress) rest(whole []turns.Delta) (rest []turns.Delta) {
 	var at progress
 	for _, d := range whole {
-		before := at
+		text := at.text
 		at.add(d)
-		current := at.blocks == p.blocks && p.open
-		switch d := d.(type) {
-		case turns.Responded:
-			if !p.responded {
-				rest = append(rest, d)
-			}
-		case turns.ResponseStarted:
-			if !p.named {
-				rest = append(rest, d)
-			}
-		case turns.BlockDelta:
-			if at.blocks > p.blocks || current && at.text > p.text {
-				if current && before.text < p.text {
-					d.Text = d.Text[p.text-before.text:]
-				}
-				rest = append(rest, d)
-			}
-		case turns.BlockStarted:
-			if at.blocks > p.blocks {
-				rest = append(rest, d)
-			}
-		case turns.BlockSealed, turns.BlockEnded:
-			if at.blocks > p.blocks || current {
-				rest = append(rest, d)
-			}
-		default:
+		if d, ok := p.unsaid(d, at, text); ok {
 			rest = append(rest, d)
 		}
 	}
 	return rest
+}
+
+// unsaid is what of a delta was not given out before, and whether that is anything. at is how far the whole reply is with it,
+// and text how much of its block came before it.
+func (p *progress) unsaid(d turns.Delta, at progress, text int) (turns.Delta, bool) {
+	later := at.blocks > p.blocks
+	within := at.blocks == p.blocks && p.open
+	switch d := d.(type) {
+	case turns.Responded:
+		return d, !p.responded
+	case turns.ResponseStarted:
+		return d, !p.named
+	case turns.BlockStarted:
+		return d, later
+	case turns.BlockSealed, turns.BlockEnded:
+		return d, later || within
+	case turns.BlockDelta:
+		if within && at.text > p.text {
+			return turns.BlockDelta{Text: d.Text[max(p.text-text, 0):]}, true
+		}
+		return d, later
+	}
+	return d, true
 }

@@ -30,10 +30,16 @@ type continuation struct {
 }
 
 // marked tells the failure of a stream where to go on: at a response that is known and may still be made, on a server that
-// numbers its events.
+// numbers its events. An error event that is not the response's own leaves its outcome unknown.
 func (s *stream) marked(err error) error {
 	var failed *turns.CallError
-	if errors.As(err, &failed) && s.response != "" && s.last >= 0 && !s.over && failed.Class != turns.ClassTerminal {
+	if !errors.As(err, &failed) || s.response == "" || s.over {
+		return err
+	}
+	if isEvent(failed) {
+		failed.Class = turns.ClassAmbiguous
+	}
+	if s.last >= 0 && failed.Class != turns.ClassTerminal {
 		failed.Continuation = &continuation{stream: s}
 	}
 	return err
@@ -64,7 +70,7 @@ func (c *Client) Prepare(ctx context.Context, call turns.Call) (string, error) {
 
 // ask makes a request and reads its answer.
 func (c *Client) ask(ctx context.Context, post wire.Post, answer any) error {
-	body, err := c.http.Ask(ctx, post, wire.Vendor{RequestID: openai.RequestIDs, Classify: classify})
+	body, err := c.http.Ask(ctx, post, wire.Vendor{RequestID: openai.RequestIDs(), Classify: classify})
 	if err != nil {
 		return notThere(err)
 	}
@@ -131,10 +137,17 @@ func (c *Client) resume(ctx context.Context, lost turns.LostCall, known *continu
 	}
 }
 
-// saysNothing says that a stream which was asked for can't say what became of the response, and that a retrieval may: the
-// server would not stream it, or ended the stream where the response was stopped, for which there is no event.
+// saysNothing says that a stream which was asked for does not say what became of the response, and that a retrieval may: the
+// server would not stream it, or ended the stream where the response was stopped, for which there is no event, or said an
+// error that is not the response's.
 func (s *stream) saysNothing(err *turns.CallError) bool {
-	return err.HTTPStatus == http.StatusBadRequest || errors.Is(err, wire.ErrNotAStream) || errors.Is(err, wire.ErrNoTerminal) && !s.over
+	return err.HTTPStatus == http.StatusBadRequest || errors.Is(err, wire.ErrNotAStream) || errors.Is(err, wire.ErrNoTerminal) ||
+		!s.over && isEvent(err)
+}
+
+func isEvent(err *turns.CallError) bool {
+	var event *wire.EventError
+	return errors.As(err, &event)
 }
 
 // explained is the failure of a stream that was asked for: how the response itself failed, if the stream said that.
