@@ -108,6 +108,7 @@ func tryResume(ctx context.Context, s *session) (Finding, error) {
 		return seen(No, "no id came with the beginning of the answer"), nil
 	}
 	after := s.ask(ctx, lost)
+	s.report.add(after.usage)
 	switch {
 	case !after.whole:
 		return seen(No, "response %s was cut after %d bytes and could not be had again: %s", lost.ResponseID, len(before.text), after.failure()), nil
@@ -152,6 +153,7 @@ func tryLookup(ctx context.Context, s *session) (Finding, error) {
 	if failed == nil {
 		lost.ResponseID = ""
 		if after := s.ask(ctx, lost); after.whole {
+			s.report.add(after.usage)
 			return seen(Yes, "the answer of a call that was cut was found by our id, whole with %d bytes", len(after.text)), nil
 		}
 	}
