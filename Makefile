@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again lag failover late broken chaos chaos-selftest model
+.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again lag failover late broken chaos chaos-selftest model wire
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -73,3 +73,6 @@ chaos-selftest: ## Show that the check of chaos notices five faults planted in t
 
 model: ## Run the checked model of the reply protocol, and that each rule is missed when it is taken away; needs spin.
 	$(VERDICT) model .ci/model
+
+wire: ## Hold the scripted provider to the vendors' own clients, and the adapters to aimock; the first build takes minutes.
+	$(VERDICT) wire .ci/wire
