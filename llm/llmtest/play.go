@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,7 +36,9 @@ type Exchange struct {
 	// N numbers the requests of the provider, OnConn those of the connection, from 1.
 	N, OnConn int
 	Header    http.Header
+	Method    string
 	Path      string
+	Query     url.Values
 	Body      string
 }
 
@@ -124,7 +127,8 @@ func (p *Provider) serve(conn net.Conn) {
 			return
 		}
 		n := int(p.requests.Add(1))
-		p.answer(&Exchange{Conn: conn, N: n, OnConn: onConn, Header: req.Header, Path: req.URL.Path, Body: string(body)})
+		p.answer(&Exchange{Conn: conn, N: n, OnConn: onConn, Header: req.Header, Method: req.Method, Path: req.URL.Path,
+			Query: req.URL.Query(), Body: string(body)})
 	}
 }
 

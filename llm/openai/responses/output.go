@@ -46,6 +46,29 @@ type output struct {
 	Arguments wire.Text       `json:"arguments"`
 }
 
+// UnmarshalJSON implements json.Unmarshaler. An item that is not read may use the names of fields here for something else.
+func (o *output) UnmarshalJSON(data []byte) error {
+	type plain output
+	if json.Unmarshal(data, (*plain)(o)) == nil {
+		return nil
+	}
+	var head struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return err
+	}
+	*o = output{Type: head.Type}
+	if o.isRead() {
+		return wire.ErrMalformed
+	}
+	return nil
+}
+
+func (o *output) isRead() bool {
+	return o.Type == kindMessage || o.Type == kindReasoning || o.Type == kindCall
+}
+
 // part is a part of a message or of a summary.
 type part struct {
 	Type    string    `json:"type"`

@@ -134,7 +134,7 @@ func (s *stream) itemAdded(ev *event, out []turns.Delta) ([]turns.Delta, error) 
 func (s *stream) begin(index int, o *output, out []turns.Delta) []turns.Delta {
 	out = s.blocks.End(out)
 	s.item, s.index, s.open, s.said = o.Type, index, true, false
-	s.skipping = o.Type != kindMessage && o.Type != kindReasoning && o.Type != kindCall
+	s.skipping = !o.isRead()
 	s.items++
 	if o.Type == kindCall {
 		s.calls = true
