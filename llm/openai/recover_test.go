@@ -199,3 +199,7 @@ func TestOnlyAnEndpointThatIsAskedForRepliesIsAskedToKeepThem(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, strings.HasSuffix(string(nobodys.Body), `,"store":true}`))
 }
+
+func TestTheAdapterRecoversAsAllAdaptersDo(t *testing.T) {
+	llmtest.RunRecovery(t, openai.Adapter(), llmtest.Recovery{Capabilities: turns.Capabilities{Lookup: true}})
+}
