@@ -97,11 +97,24 @@ func (a *admission) resolve(w *waiter) error {
 	return overloaded()
 }
 
-// leave gives a place back, to the first who waits for one.
+// inherit takes the place of a reply that is about to be stopped. Until that gives its own back there is one more than the
+// limit.
+func (a *admission) inherit() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return false
+	}
+	a.taken++
+	a.held.Add(1)
+	return true
+}
+
+// leave gives a place back, to the first who waits for one unless it was inherited.
 func (a *admission) leave() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if e := a.waiting.Front(); e != nil {
+	if e := a.waiting.Front(); e != nil && a.taken <= a.places {
 		w := a.waiting.Remove(e).(*waiter)
 		w.got = true
 		close(w.turn)
@@ -150,6 +163,27 @@ func (a *arrival) admit() (waited bool, err error) {
 	waited, err = a.admission.take(a.sender)
 	a.admitted = err == nil
 	return waited, err
+}
+
+// admitAfter is admit for a turn that stops a reply to be answered itself: where all places are taken it gets that of the
+// reply, if it runs here. Only the first who asks for it does, so that no more than one is past the limit for each.
+func (a *arrival) admitAfter(stopped ReplyID) (waited bool, err error) {
+	if !a.admitted {
+		a.admitted = a.admission.try() || a.heir(stopped) && a.admission.inherit()
+	}
+	return a.admit()
+}
+
+// heir makes the caller the one who gets the place of a reply that runs here.
+func (s *Service) heir(id ReplyID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.runs[id]
+	if r == nil || r.inherited {
+		return false
+	}
+	r.inherited = true
+	return true
 }
 
 // release gives the place back if no run took it over. A claim that may still stand keeps it until that is known.

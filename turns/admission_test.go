@@ -116,3 +116,22 @@ func TestADrainSendsAwayWhoWaits(t *testing.T) {
 		require.False(t, a.try())
 	})
 }
+
+func TestAPlaceThatIsInheritedGoesToNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &admission{places: 1, room: 1}
+		require.True(t, a.try())
+		waiting := ask(t.Context(), a)
+		require.True(t, a.inherit())
+		a.leave() // of the one that was stopped
+		require.False(t, waiting.answered(), "its place has been taken already")
+		a.leave()
+		require.True(t, waiting.answered())
+		a.leave()
+		require.True(t, a.try())
+		a.close()
+		require.False(t, a.inherit())
+		code, _ := codeOf(t, ask(t.Context(), a))
+		require.Equal(t, CodeDraining, code)
+	})
+}

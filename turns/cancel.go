@@ -106,9 +106,16 @@ func (s *Service) awaitStop(ctx context.Context, key ConversationKey, reply Repl
 	return reply, nil
 }
 
-// interrupt stops the reply that keeps a conversation busy, for a turn that is to be answered at once.
-func (a *arrival) interrupt(ctx context.Context, running Reply) error {
-	_, err := a.stopTurn(ctx, a.key, running)
+// interrupt stops the reply that keeps a conversation busy, for a turn that is to be answered at once. First it sees that
+// the turn can be: what is refused stops nothing.
+func (a *arrival) interrupt(ctx context.Context, st Standing) error {
+	if err := a.ready(ctx, st); err != nil {
+		return err
+	}
+	if waited, err := a.admitAfter(st.Running.ID); waited || err != nil {
+		return err // who has waited looks again
+	}
+	_, err := a.stopTurn(ctx, a.key, *st.Running)
 	if errors.Is(err, ErrNotFound) {
 		return nil // gone meanwhile; the next look decides
 	}

@@ -20,6 +20,8 @@ type run struct {
 	// deadline is when the run stops itself, by this worker's clock.
 	deadline time.Time
 	cancel   context.CancelCauseFunc
+	// inherited says that its place is promised to the turn that stops it; the service's mu guards it.
+	inherited bool
 
 	// claim is what the reply was claimed by, and turn its user turn: what its row is made from again should the store lose
 	// it.

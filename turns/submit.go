@@ -251,7 +251,7 @@ func (a *arrival) answer(st Standing, r Reply, result DeliveryResult) Submission
 // claim tries to start the turn's reply.
 func (a *arrival) claim(ctx context.Context, st Standing) (Submission, bool, error) {
 	if st.Running != nil && a.OnBusy == OnBusyInterrupt {
-		return Submission{}, false, a.interrupt(ctx, *st.Running)
+		return Submission{}, false, a.interrupt(ctx, st)
 	}
 	if st.Running != nil {
 		return Submission{}, false, busy(*st.Running)
@@ -259,17 +259,8 @@ func (a *arrival) claim(ctx context.Context, st Standing) (Submission, bool, err
 	if waited, err := a.admit(); waited || err != nil {
 		return Submission{}, false, err // who has waited looks again
 	}
-	if a.pending == nil || a.pending.claim.ExpectVersion != st.Version {
-		pending, err := a.prepare(ctx, st)
-		if err != nil {
-			return Submission{}, false, err
-		}
-		a.pending = &pending
-	}
-	if !a.lease.holds(a.pending.claim.Reply.Owner) {
-		// Nothing could be sent on the claim. The next renewal puts that right, or gives this worker a new id.
-		a.pending = nil
-		return Submission{}, false, Unavailable(errLeaseOut)
+	if err := a.ready(ctx, st); err != nil {
+		return Submission{}, false, err
 	}
 	results, err := a.store.Claim(ctx, []Claim{a.pending.claim})
 	if a.unsure = a.unsure || errors.Is(err, ErrUnknownOutcome); a.unsure && err != nil {
@@ -286,6 +277,23 @@ func (a *arrival) claim(ctx context.Context, st Standing) (Submission, bool, err
 		return Submission{}, false, nil
 	}
 	return a.won(st, a.pending.claim.row(results[0].CreateTime)), true, nil
+}
+
+// ready has the claim for a standing prepared, and sees that this worker may send it.
+func (a *arrival) ready(ctx context.Context, st Standing) error {
+	if a.pending == nil || a.pending.claim.ExpectVersion != st.Version {
+		pending, err := a.prepare(ctx, st)
+		if err != nil {
+			return err
+		}
+		a.pending = &pending
+	}
+	if !a.lease.holds(a.pending.claim.Reply.Owner) {
+		// Nothing could be sent on the claim. The next renewal puts that right, or gives this worker a new id.
+		a.pending = nil
+		return Unavailable(errLeaseOut)
+	}
+	return nil
 }
 
 // recover finds out what became of a claim whose sender has given up, and runs it if it stands: under this worker's live
