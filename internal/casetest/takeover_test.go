@@ -209,3 +209,25 @@ func TestAWorkerThatDoesNotYetKnowThatItIsDeadRevivesItsReplyOnceItDoes(t *testi
 		w.stands(map[string]int{qReplies: 1, qLive: 1, qLedger: 1, qOpen: 0, qWasted: 0})
 	})
 }
+
+func TestACursorPastWhatADeadWorkerHadStoredIsGoneOnFrom(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.short()
+		first, second := gate("", "mid", 64, 20), gate("", "late", 64, 20)
+		first.Times, second.Plan.Steps[0].At = 1, scripted.AtAfterHeaders
+		w.enforcing(first, second)
+		dying, die := w.cutOff()
+		other := w.serve()
+		in := ask(newID(), newID(), "hi")
+		seen := dying.turn(in, nil).at(1 + 19*16)
+		die()
+		w.lose(`UPDATE turns SET log_len = 0 WHERE role = 'assistant'`, `DELETE FROM reply_chunks`)
+		w.eventually(func() bool { return w.number(qEpochTwo) == 1 })
+		back := other.turn(in, &turnsv1.Cursor{ReplyId: seen.reply, Offset: seen.offset})
+		back.until(func(s state) bool { return s.reply != "" })
+		require.NoError(t, w.provider.OpenGate("late"))
+		require.NoError(t, w.provider.OpenGate("mid"))
+		whole := other.turn(in, nil).completes()
+		require.Equal(t, whole.text, seen.text+back.completes().text)
+	})
+}

@@ -269,14 +269,15 @@ type view struct {
 }
 
 // read finds what there is at an offset, at most about max bytes. An offset past the end of a log that is fed from
-// elsewhere may be right, and so may that of a follower who came from such a log: it waits.
+// elsewhere may be right, and so may that of a follower who came from such a log, and any past the end of one that was
+// taken over: the last owner may have shown more than it had stored. It waits.
 func (l *Log) read(offset uint32, max int, started bool) (view, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v := view{reply: l.reply, state: l.state, changed: l.changed, stalls: l.stalls, stall: l.stall}
 	v.void = l.spoilt && offset > l.void
 	if offset > l.log.Len() {
-		if l.owned && l.state == stateOpen && !started {
+		if l.owned && l.reply.Epoch <= 1 && l.state == stateOpen && !started {
 			return v, turns.ErrBadOffset
 		}
 		return v, nil
