@@ -13,6 +13,9 @@ const (
 	mirrorPage  = 256 << 10
 	// patrol is how often a mirror is read of which nothing is heard.
 	patrol = time.Second
+	// leastMark is the least time for which a reply's owner is told that it is followed here: it must outlast the wait for
+	// the next mark.
+	leastMark = 3 * patrol
 	// feedGap is the least time between two reads for hints: what comes meanwhile is read at once.
 	feedGap = 5 * time.Millisecond
 )
@@ -160,12 +163,21 @@ func (h *Hub) feedBatch(ctx context.Context, mirrors []*mirror) {
 		if m.take(views[i]) {
 			h.readSoon(m)
 		}
-		if grace := views[i].Reply.DisconnectGrace; grace > 0 && now.Sub(m.marked) >= grace/3 {
+		if lasts := markFor(views[i].Reply.DisconnectGrace); lasts > 0 && now.Sub(m.marked) >= lasts/3 {
 			m.marked = now
-			marks = append(marks, turns.FollowMark{Key: m.log.key, Reply: m.log.id, For: grace})
+			marks = append(marks, turns.FollowMark{Key: m.log.key, Reply: m.log.id, For: lasts})
 		}
 	}
 	h.mark(ctx, marks)
+}
+
+// markFor is how long a mark is good, for a reply that ends when it was not followed for a grace; 0 is a reply that needs
+// none.
+func markFor(grace time.Duration) time.Duration {
+	if grace <= 0 {
+		return 0
+	}
+	return max(grace, leastMark)
 }
 
 // stored is how far the mirror was read from the store.
@@ -176,7 +188,7 @@ func (m *mirror) stored() uint32 {
 }
 
 // mark tells the owners of replies that end when their last follower leaves that they are followed here. A mark that is
-// lost is made up for by the next, of which there are three in a grace.
+// lost is made up for by the next, of which there are three in the time that one is good.
 func (h *Hub) mark(ctx context.Context, marks []turns.FollowMark) {
 	if len(marks) == 0 {
 		return

@@ -31,10 +31,12 @@ type shelf struct {
 	down  error
 	reads int
 	marks []turns.FollowMark
-	gap   bool // ReadLogs skips the first bytes of what is new
-	gone  bool // the row has vanished
-	blind bool // ReadLogs finds nothing
-	hole  bool // ReadLogs finds the row and nothing of its log
+	// onMark is called with each mark; nil is nothing.
+	onMark func()
+	gap    bool // ReadLogs skips the first bytes of what is new
+	gone   bool // the row has vanished
+	blind  bool // ReadLogs finds nothing
+	hole   bool // ReadLogs finds the row and nothing of its log
 }
 
 func (s *shelf) ReadReply(context.Context, turns.ConversationKey, turns.ReplyID) (turns.Reply, error) {
@@ -81,6 +83,9 @@ func (s *shelf) MarkFollowed(_ context.Context, marks []turns.FollowMark) error 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.marks = append(s.marks, marks...)
+	if s.onMark != nil {
+		s.onMark()
+	}
 	return nil
 }
 
@@ -363,6 +368,36 @@ func TestAMirrorAnnouncesItsFollowersThreeTimesAGrace(t *testing.T) {
 	})
 }
 
+func TestAMarkOutlastsTheNextLookHoweverShortTheGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := newShelf()
+		s.reply.DisconnectGrace = time.Millisecond
+		hub := newHub(s)
+		var wg, loops sync.WaitGroup
+		loops.Go(func() { _ = hub.Run(ctx) })
+		hub.Connected(true) // from here on mirrors are read for hints, and else once a second
+		synctest.Wait()
+		joined := time.Now()
+		var marked []time.Time
+		s.onMark = func() { marked = append(marked, time.Now()) }
+		wg.Go(func() { listen(hub.Follow(t.Context(), key, s.reply.ID, 0), 0) })
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		s.change(func() {
+			require.WithinDuration(t, joined, marked[0], 10*time.Millisecond, "as soon as somebody follows")
+			for i, at := range marked[1:] {
+				require.Less(t, at.Sub(marked[i]), s.marks[i].For, "the owner never finds one that has run out")
+			}
+			require.LessOrEqual(t, len(marked), 21, "and is told no more often than is of use")
+			s.reply = ended(s.reply, 0)
+		})
+		wg.Wait()
+		cancel()
+		loops.Wait()
+	})
+}
+
 func TestAnOwnersLogSaysWhoWatchesAndSinceWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf()
@@ -432,6 +467,36 @@ func TestACursorThatCannotBeRightIsRefused(t *testing.T) {
 	h := listen(hub.Follow(t.Context(), key, s.reply.ID, 99), 99)
 	require.NoError(t, h.err, "past the end of an abandoned reply the end is told, with the length that was kept")
 	require.Equal(t, uint32(4), h.ended.Length)
+}
+
+func TestACursorFromTheLastOwnerWaitsForTheNextOneToCatchUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		hub := newHub(s)
+		s.reply.Epoch = 2
+		log := hub.Open(key, s.reply) // what the last owner had shown was not stored
+		var h heard
+		var wg sync.WaitGroup
+		wg.Go(func() { h = listen(hub.Follow(t.Context(), key, s.reply.ID, 5), 5) })
+		synctest.Wait()
+		must(t, log.Append(starts("one ")))
+		must(t, log.Append(text(0, "two")))
+		log.End(ended(s.reply, log.Len()))
+		wg.Wait()
+		require.NoError(t, h.err)
+		require.Equal(t, "two", h.text)
+		require.NotNil(t, h.ended)
+	})
+}
+
+func TestACursorPastTheLogOfItsOnlyOwnerIsRefused(t *testing.T) {
+	s := newShelf()
+	hub := newHub(s)
+	s.reply.Epoch = 1
+	log := hub.Open(key, s.reply)
+	must(t, log.Append(starts("one")))
+	h := listen(hub.Follow(t.Context(), key, s.reply.ID, 5), 5)
+	require.ErrorIs(t, h.err, turns.ErrInvalidCursor)
 }
 
 func TestAReplayFromAnyOffsetIsTheRestOfTheReply(t *testing.T) {
