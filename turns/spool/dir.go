@@ -150,8 +150,12 @@ func (d *Dir) temp(path string) (*os.File, error) {
 	return nil, problem
 }
 
-// makeFolder makes a conversation's folder, and has its name on the disk before anything is in it.
+// makeFolder makes a conversation's folder, and has its name on the disk before anything is in it. A directory that somebody
+// has removed meanwhile is made again: a paid reply is worth more than the mistake.
 func (d *Dir) makeFolder(folder string) error {
+	if err := os.MkdirAll(d.path, dirMode); err != nil {
+		return err
+	}
 	err := os.Mkdir(folder, dirMode)
 	if errors.Is(err, fs.ErrExist) {
 		return nil

@@ -81,6 +81,9 @@ func (d *Dir) walk(ctx context.Context) (files []found, err error) {
 		}
 		return nil
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // somebody has removed the directory; it is made again when there is something to keep
+	}
 	return files, err
 }
 

@@ -305,6 +305,18 @@ func TestAnEndingIsOnTheDiskBeforeKeepReturns(t *testing.T) {
 	require.ErrorIs(t, d.Keep(t.Context(), spooled()), broken)
 }
 
+func TestADirectoryThatIsRemovedMeanwhileIsMadeAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "above", "spool")
+	d, _ := opened(t, path)
+	require.NoError(t, os.RemoveAll(filepath.Dir(path)))
+	require.Empty(t, kept(t, d))
+	require.NoError(t, d.Keep(t.Context(), spooled()))
+	require.Len(t, kept(t, d), 1)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(dirMode), info.Mode().Perm())
+}
+
 func TestAnEndingThatIsTooLargeIsRefusedWhenItIsKept(t *testing.T) {
 	d, err := Open(Config{Path: t.TempDir(), Logger: slog.New(slog.DiscardHandler), MaxBytes: 100})
 	require.NoError(t, err)
