@@ -45,6 +45,10 @@ var (
 	deliverySources = enum[turnsv1.DeliverySource, turns.DeliverySource]{"", turns.SourceClientRetry, turns.SourceRedelivery}
 	blockKinds      = enum[turnsv1.BlockKind, turns.BlockKind]{"", turns.KindText, turns.KindThinking, turns.KindToolUse, turns.KindRefusal, turns.KindOpaque}
 	toolChoiceModes = enum[turnsv1.ToolChoiceMode, turns.ToolChoiceMode]{"", "none", "any", "tool"}
+	callClasses     = enum[turnsv1.CallClass, turns.CallClass]{
+		"", turns.ClassOK, turns.ClassNotSent, turns.ClassTransient, turns.ClassThrottled, turns.ClassInFlightElsewhere,
+		turns.ClassAlreadyDone, turns.ClassAmbiguous, turns.ClassTerminal, turns.ClassCancelled,
+	}
 	// deliveryResults lacks "queued": nothing waits in line yet.
 	deliveryResults = enum[turnsv1.DeliveryResult, turns.DeliveryResult]{"", turns.ResultNew, turns.ResultAttached, turns.ResultReplayed, turns.ResultRetried}
 )

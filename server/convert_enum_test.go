@@ -50,6 +50,7 @@ func TestEveryEnumOfTheWireHasItsValuesInTheDomainAndBack(t *testing.T) {
 	holds(t, deliverySources, 0)
 	holds(t, blockKinds, 0)
 	holds(t, toolChoiceModes, 0)
+	holds(t, callClasses, 0)
 	holds(t, deliveryResults, 1)
 }
 

@@ -88,8 +88,11 @@ type (
 		turnsv1.UnimplementedConversationServiceServer
 		*Server
 	}
+	// operatorService asks for no scope of its own: where nobody proves who he is, which is on loopback alone, everybody is
+	// an operator of the tenant that he names.
 	operatorService struct {
 		turnsv1.UnimplementedOperatorServiceServer
+		*Server
 	}
 )
 
@@ -112,7 +115,7 @@ func New(cfg Config) (*Server, error) {
 	s.web = s.newWeb()
 	turnsv1.RegisterTurnServiceServer(s.grpc, turnService{Server: s})
 	turnsv1.RegisterConversationServiceServer(s.grpc, conversationService{Server: s})
-	turnsv1.RegisterOperatorServiceServer(s.grpc, operatorService{})
+	turnsv1.RegisterOperatorServiceServer(s.grpc, operatorService{Server: s})
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	s.setServing(grpc_health_v1.HealthCheckResponse_NOT_SERVING)

@@ -22,6 +22,14 @@ type Service interface {
 	ListConversations(ctx context.Context, caller turns.Caller, labels map[string]string, pageSize int, pageToken string) (
 		page []turns.Conversation, nextPageToken string, err error)
 	UpdateConversation(context.Context, turns.Caller, turns.ConversationUpdate) (turns.Conversation, error)
+	HeldReplies(ctx context.Context, caller turns.Caller, pageSize int, pageToken string) (page []turns.Reply, nextPageToken string, err error)
+	ReleaseHeld(ctx context.Context, caller turns.Caller, conversation turns.ConversationID, reply turns.ReplyID, epoch int64) (turns.Reply, error)
+	CompleteHeld(ctx context.Context, caller turns.Caller, conversation turns.ConversationID, reply turns.ReplyID, epoch int64,
+		content []turns.Block) (turns.Reply, error)
+	ListCalls(ctx context.Context, caller turns.Caller, filter turns.CallFilter, pageSize int, pageToken string) (
+		page []turns.LedgerCall, nextPageToken string, err error)
+	SumCalls(context.Context, turns.Caller, turns.CallFilter) (turns.LedgerSums, error)
+	Workers(context.Context) ([]turns.WorkerStatus, error)
 	// Advice says what a client may do about a reply as it stands, and how long to wait first.
 	Advice(turns.Reply) (turns.Advice, time.Duration)
 }

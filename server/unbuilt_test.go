@@ -19,6 +19,9 @@ var served = []string{
 	turnsv1.TurnService_CancelReply_FullMethodName, turnsv1.TurnService_RegenerateReply_FullMethodName, turnsv1.TurnService_SelectReply_FullMethodName,
 	turnsv1.ConversationService_CreateConversation_FullMethodName, turnsv1.ConversationService_GetConversation_FullMethodName,
 	turnsv1.ConversationService_ListConversations_FullMethodName, turnsv1.ConversationService_UpdateConversation_FullMethodName,
+	turnsv1.OperatorService_ListHeldReplies_FullMethodName, turnsv1.OperatorService_ReleaseHeldReply_FullMethodName,
+	turnsv1.OperatorService_CompleteHeldReply_FullMethodName, turnsv1.OperatorService_ListProviderCalls_FullMethodName,
+	turnsv1.OperatorService_SumProviderCalls_FullMethodName, turnsv1.OperatorService_ListWorkers_FullMethodName,
 }
 
 func TestEveryOtherMethodOfTheWireSaysPlainlyThatItIsNotServed(t *testing.T) {
@@ -39,5 +42,5 @@ func TestEveryOtherMethodOfTheWireSaysPlainlyThatItIsNotServed(t *testing.T) {
 			require.Contains(t, status.Convert(err).Message(), "yet", "%s", method)
 		}
 	}
-	require.Equal(t, 7, refused)
+	require.Equal(t, 1, refused)
 }

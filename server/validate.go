@@ -24,6 +24,8 @@ func newValidator() (*validator, error) {
 		&turnsv1.TurnRequest{}, &turnsv1.SubmitTurnRequest{}, &turnsv1.FollowReplyRequest{}, &turnsv1.GetTurnRequest{},
 		&turnsv1.ListTurnsRequest{}, &turnsv1.CreateConversationRequest{}, &turnsv1.GetConversationRequest{},
 		&turnsv1.ListConversationsRequest{}, &turnsv1.UpdateConversationRequest{},
+		&turnsv1.ListHeldRepliesRequest{}, &turnsv1.ReleaseHeldReplyRequest{}, &turnsv1.CompleteHeldReplyRequest{},
+		&turnsv1.ListProviderCallsRequest{}, &turnsv1.SumProviderCallsRequest{},
 	))
 	if err != nil {
 		return nil, fmt.Errorf("compile the wire's rules: %w", err)

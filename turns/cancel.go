@@ -43,7 +43,16 @@ func (s *Service) Cancel(ctx context.Context, caller Caller, conversation Conver
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
+	var atWork *LostCall
+	if target.Status == StatusHeld {
+		if atWork, err = s.cancelHeld(ctx, caller.Tenant, key, target.ID); err != nil {
+			return Reply{}, outOfTime(err)
+		}
+	}
 	reply, err := s.stopTurn(ctx, key, *target)
+	if atWork != nil {
+		s.stopAtProvider(ctx, *atWork)
+	}
 	if err == nil && !q.Cursor.IsZero() && reply.ID != target.ID {
 		reply, err = s.store.ReadReply(ctx, key, target.ID)
 		reply.Content = nil
@@ -80,7 +89,11 @@ func (s *Service) stopTurn(ctx context.Context, key ConversationKey, target Repl
 	} else {
 		s.logs.HintStop(reply.ID)
 	}
-	return s.awaitStop(ctx, key, reply)
+	reply, err = s.awaitStop(ctx, key, reply)
+	if err != nil || reply.Status != StatusHeld {
+		return reply, err
+	}
+	return s.store.RequestStop(ctx, key, target.Turn, target.Generation) // its owner held it before it heard of the stop
 }
 
 // awaitStop waits for the owner to end a reply that was asked to stop. A buried owner's reply is ended at once, a silent

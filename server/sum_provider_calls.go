@@ -1,0 +1,27 @@
+package server
+
+import (
+	"context"
+
+	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+)
+
+// SumProviderCalls sums the tenant's ledger. Repeated deliveries are counted by each worker's metrics and stored nowhere, so
+// duplicates stays empty.
+func (o operatorService) SumProviderCalls(ctx context.Context, req *turnsv1.SumProviderCallsRequest) (*turnsv1.SumProviderCallsResponse, error) {
+	filter, err := callFilterFromWire(req.GetFilter())
+	if err != nil {
+		return nil, err
+	}
+	sums, err := o.cfg.Service.SumCalls(ctx, callerOf(ctx), filter)
+	if err != nil {
+		return nil, err
+	}
+	return &turnsv1.SumProviderCallsResponse{
+		FirstCalls:   sums.First,
+		RetryCalls:   sums.Retry,
+		FirstUsage:   usageToWire(sums.FirstUsage),
+		RetryUsage:   usageToWire(sums.RetryUsage),
+		WastedTokens: sums.Wasted,
+	}, nil
+}
