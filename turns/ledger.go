@@ -14,10 +14,8 @@ type Ledger interface {
 	ReadCall(ctx context.Context, key ConversationKey, id CallID) (OpenCall, error)
 	// ListCalls reads calls of a tenant, oldest first.
 	ListCalls(ctx context.Context, q LedgerQuery) ([]LedgerCall, error)
-	// SumCalls sums the calls of a tenant.
+	// SumCalls sums the calls of a tenant. A call that is open counts, with no tokens yet.
 	SumCalls(ctx context.Context, f LedgerFilter) (LedgerSums, error)
-	// ListWorkers reads the workers that live, and those gone for less than an hour, oldest first, at most 1,000.
-	ListWorkers(ctx context.Context) ([]WorkerView, error)
 }
 
 // NewCall is a row of the ledger, written before its request is sent.
@@ -32,7 +30,8 @@ type NewCall struct {
 	RequestHash    []byte
 	BuilderVersion int
 	RequestBytes   int
-	// Body is kept while the call is open, where it may have to be sent again to the byte; nil keeps none.
+	// Body is kept while the call is open, where it may have to be sent again to the byte; nil keeps none. What closes the
+	// call drops it.
 	Body []byte
 	// Unsent says that the call is not to be taken as sent before a CallNote says so.
 	Unsent bool
@@ -92,8 +91,9 @@ type OpenCall struct {
 	HasBody bool
 	Body    []byte
 	// Submitted says that it may have been sent.
-	Submitted  bool
-	Session    string
+	Submitted bool
+	Session   string
+	// ResponseID is, of a reply's newest call, also what a checkpoint has said since the call began.
 	ResponseID string
 	// Age is the time since the row was written, by the database's clock.
 	Age time.Duration
@@ -147,12 +147,28 @@ type LedgerCall struct {
 	EndTime time.Time
 }
 
-// LedgerSums are sums over calls.
+// LedgerSums are sums over calls, those that were a turn's first apart from the others.
 type LedgerSums struct {
 	First      int64
 	Retry      int64
 	FirstUsage Usage
 	RetryUsage Usage
-	// Wasted are tokens by cause.
+	// Wasted are tokens by cause; nil if none were wasted.
 	Wasted map[string]int64
+}
+
+// Add adds calls that are alike, whose number is that of their usage.
+func (s *LedgerSums) Add(first bool, wasteCause string, u Usage) {
+	if first {
+		s.First, s.FirstUsage = s.First+int64(u.Calls), s.FirstUsage.Add(u)
+	} else {
+		s.Retry, s.RetryUsage = s.Retry+int64(u.Calls), s.RetryUsage.Add(u)
+	}
+	if u.Wasted == 0 {
+		return
+	}
+	if s.Wasted == nil {
+		s.Wasted = map[string]int64{}
+	}
+	s.Wasted[wasteCause] += u.Wasted
 }

@@ -19,8 +19,10 @@ type Store interface {
 	Claims
 	Replies
 	Returns
+	Held
 	Stops
 	Reader
+	Ledger
 	Conversations
 }
 
@@ -39,6 +41,9 @@ type Leases interface {
 	BuryWorkers(ctx context.Context, except ...WorkerID) ([]WorkerID, error)
 	// ForgetWorkers removes dead workers whose lease ended longer than age ago and who own no reply in flight.
 	ForgetWorkers(ctx context.Context, age time.Duration) error
+	// ListWorkers reads the workers that live, and those whose lease ended less than an hour ago, oldest first, at most
+	// 1,000.
+	ListWorkers(ctx context.Context) ([]WorkerView, error)
 	// Server says which life of which database server answers.
 	Server(ctx context.Context) (ServerLife, error)
 }
@@ -50,7 +55,8 @@ type WorkerView struct {
 	Dead       bool
 	// InFlight counts its replies in flight.
 	InFlight int
-	Uptime   time.Duration
+	// Uptime is how long it has lived, or did.
+	Uptime time.Duration
 }
 
 // ServerLife is one run of a database server, from its start to its end.
@@ -213,7 +219,8 @@ type Fence struct {
 // Replies is the part of a Store that writes replies after the claim.
 type Replies interface {
 	// PermitCalls adds call rows under the fence, each counting against its turn's budget. A permit is refused if the
-	// fence does not hold, a stop was asked for, or MaxCalls are spent.
+	// fence does not hold, a stop was asked for, or MaxCalls are spent. The reply's row moves to the route, hash and builder
+	// of the call, and forgets the response id of the one before; unless it has a call of a greater number.
 	PermitCalls(ctx context.Context, permits []CallPermit) ([]PermitResult, error)
 	// CloseCalls records outcomes of calls whose reply stays as it is. A row is closed once; closing a closed one
 	// changes nothing. There is no fence: a call is closed by who made it, whatever became of the reply.
@@ -221,7 +228,8 @@ type Replies interface {
 	// Checkpoint appends the tails of logs under their fences and learns which replies were lost or must stop.
 	Checkpoint(ctx context.Context, checkpoints []Checkpoint) ([]CheckpointResult, error)
 	// End completes, abandons or holds replies under their fences: content, length, usage and the last call's row in one
-	// commit; chunks are removed. Calls still open are closed with it, unless the reply is held: then they stay open.
+	// commit; chunks are removed. Calls still open are closed with it, as ambiguous and estimated from their request, unless
+	// the reply is held: then they stay open, and Usage is that of the others.
 	End(ctx context.Context, endings []Ending) ([]EndResult, error)
 	// MarkFollowed says that replies in flight are followed on this worker: their FollowedLeft is at least For from now on.
 	MarkFollowed(ctx context.Context, marks []FollowMark) error
@@ -230,7 +238,8 @@ type Replies interface {
 	StaleReplies(ctx context.Context, q StaleQuery) ([]StaleReply, error)
 	// Sweep ends a stale reply from outside. It is won only if the reply is still in flight under the epoch and owner
 	// that were read, its log still as long, and its owner still dead or its deadline passed; with VerbCancel a stop that
-	// was asked for is enough. Open calls are closed as given. The reply's epoch stays, and it is not settled.
+	// was asked for is enough. Open calls are closed as given; with StatusHeld the others stay open, as with End. The reply's
+	// epoch stays, and it is not settled.
 	Sweep(ctx context.Context, s Sweeping) (won bool, err error)
 }
 
@@ -290,7 +299,8 @@ type Takeover struct {
 	// Closed are the outcomes of calls that the dead owner left open.
 	Closed []CallOutcome
 	// Call is the row of the next call, permitted if fewer than MaxCalls are spent. With a zero id there is none: the call
-	// that is open is gone on with, or its outcome asked for.
+	// that is open is gone on with, or its outcome asked for. Then nothing is spent, MaxCalls is not looked at, and open calls
+	// that Closed does not name stay open.
 	Call     NewCall
 	MaxCalls int
 }
@@ -438,7 +448,8 @@ type Sweeping struct {
 type Stops interface {
 	// RequestStop asks for a stop of a user turn's generation, if that is still its current one (0: whichever is): nothing of
 	// it is claimed, revived or salvaged any more, and the owner of its reply in flight learns of it at its next checkpoint. A
-	// held reply is abandoned as cancelled at once. A turn whose live reply is complete stays as it is. The conversation's
+	// held reply is abandoned as cancelled at once: its open calls are closed as ambiguous, estimated from their request, and
+	// added to its usage. A turn whose live reply is complete stays as it is. The conversation's
 	// version grows, so that a claim that was computed before is lost. It returns the turn's live reply, or its newest, without
 	// content, as it now stands; a missing turn is CodeNotFound. Again is no error.
 	RequestStop(ctx context.Context, key ConversationKey, turn TurnID, generation int32) (Reply, error)

@@ -71,7 +71,10 @@ CREATE TABLE turns (
     disconnect_grace_us  bigint      NOT NULL DEFAULT 0,
     followed_until       timestamptz,
     replaced_by          uuid,
-    submitted_at         timestamptz,
+    on_ambiguous         text        NOT NULL DEFAULT '',
+    on_partial           text        NOT NULL DEFAULT '',
+    next_lookup_at       timestamptz,
+    lookups              integer     NOT NULL DEFAULT 0,
     settled_at           timestamptz,
     deadline_at          timestamptz,
     create_time          timestamptz NOT NULL,
@@ -93,6 +96,7 @@ CREATE TABLE turns (
     CONSTRAINT turns_reasons CHECK (reason IN ('', 'lease_expired', 'provider_error', 'provider_refused', 'ambiguous',
         'empty', 'cancelled', 'disconnected', 'deadline', 'shutdown', 'superseded', 'deleted', 'held_released')),
     CONSTRAINT turns_ended CHECK ((COALESCE(status, '') IN ('complete', 'abandoned')) = (end_time IS NOT NULL)),
+    CONSTRAINT turns_lookup CHECK (next_lookup_at IS NULL OR COALESCE(status, '') = 'held'),
     CONSTRAINT turns_log_len CHECK (log_len BETWEEN 0 AND 4294967295)
 ) WITH (fillfactor = 80);
 
@@ -110,6 +114,11 @@ CREATE INDEX turns_below ON turns (conversation_key, parent_id);
 CREATE INDEX turns_running_by_owner ON turns (owner) WHERE role = 'assistant' AND status = 'in_flight';
 
 CREATE INDEX turns_running_by_deadline ON turns (deadline_at) WHERE role = 'assistant' AND status = 'in_flight';
+
+-- What is held is rare, and is looked for by when it is to be asked for, or in the order in which it came.
+CREATE INDEX turns_held_by_lookup ON turns (next_lookup_at) WHERE role = 'assistant' AND status = 'held';
+
+CREATE INDEX turns_held_by_age ON turns (create_time, id) WHERE role = 'assistant' AND status = 'held';
 
 -- The log of a reply in flight, as it was checkpointed. A chunk is never rewritten; all go when the reply ends.
 CREATE TABLE reply_chunks (
@@ -138,12 +147,18 @@ CREATE TABLE provider_calls (
     endpoint             text        NOT NULL,
     provider             text        NOT NULL,
     model                text        NOT NULL,
+    provider_model       text        NOT NULL DEFAULT '',
+    credential           text        NOT NULL DEFAULT '',
     class                text        NOT NULL DEFAULT '',
     phase                text        NOT NULL DEFAULT '',
     http_status          integer     NOT NULL DEFAULT 0,
     idempotency_key      text        NOT NULL,
     request_hash         bytea,
+    builder_version      integer     NOT NULL DEFAULT 0,
     request_bytes        bigint      NOT NULL,
+    request_body         bytea,
+    session              text        NOT NULL DEFAULT '',
+    submitted_at         timestamptz,
     provider_request_id  text        NOT NULL DEFAULT '',
     provider_response_id text        NOT NULL DEFAULT '',
     input_tokens         bigint      NOT NULL DEFAULT 0,
@@ -155,13 +170,19 @@ CREATE TABLE provider_calls (
     waste_cause          text        NOT NULL DEFAULT '',
     wasted_tokens        bigint      NOT NULL DEFAULT 0,
     cost_micros          bigint      NOT NULL DEFAULT 0,
+    extra_requests       integer     NOT NULL DEFAULT 0,
+    output_low           bigint      NOT NULL DEFAULT 0,
+    output_high          bigint      NOT NULL DEFAULT 0,
     create_time          timestamptz NOT NULL,
     end_time             timestamptz,
     PRIMARY KEY (conversation_key, call_id),
-    CONSTRAINT provider_calls_closed CHECK ((class <> '') = (end_time IS NOT NULL))
+    CONSTRAINT provider_calls_closed CHECK ((class <> '') = (end_time IS NOT NULL)),
+    CONSTRAINT provider_calls_body CHECK (class = '' OR request_body IS NULL)
 ) WITH (fillfactor = 80);
 
 CREATE INDEX provider_calls_of_reply ON provider_calls (conversation_key, reply_id);
+
+CREATE INDEX provider_calls_of_tenant ON provider_calls (tenant, create_time, call_id);
 
 -- One row for each life of a process. The second unique key makes burying an update of a key: a claim holds
 -- FOR KEY SHARE on its owner's row, which stops a burial until the claim is committed and lets renewals through.

@@ -71,7 +71,10 @@ CREATE TABLE turns (
     disconnect_grace_us  INTEGER NOT NULL DEFAULT 0,
     followed_until       INTEGER,
     replaced_by          BLOB,
-    submitted_at         INTEGER,
+    on_ambiguous         TEXT    NOT NULL DEFAULT '',
+    on_partial           TEXT    NOT NULL DEFAULT '',
+    next_lookup_at       INTEGER,
+    lookups              INTEGER NOT NULL DEFAULT 0,
     settled_at           INTEGER,
     deadline_at          INTEGER,
     create_time          INTEGER NOT NULL,
@@ -93,6 +96,7 @@ CREATE TABLE turns (
     CONSTRAINT turns_reasons CHECK (reason IN ('', 'lease_expired', 'provider_error', 'provider_refused', 'ambiguous',
         'empty', 'cancelled', 'disconnected', 'deadline', 'shutdown', 'superseded', 'deleted', 'held_released')),
     CONSTRAINT turns_ended CHECK ((COALESCE(status, '') IN ('complete', 'abandoned')) = (end_time IS NOT NULL)),
+    CONSTRAINT turns_lookup CHECK (next_lookup_at IS NULL OR COALESCE(status, '') = 'held'),
     CONSTRAINT turns_log_len CHECK (log_len BETWEEN 0 AND 4294967295)
 ) STRICT;
 
@@ -108,6 +112,11 @@ CREATE INDEX turns_below ON turns (conversation_key, parent_id);
 CREATE INDEX turns_running_by_owner ON turns (owner) WHERE status = 'in_flight';
 
 CREATE INDEX turns_running_by_deadline ON turns (deadline_at) WHERE status = 'in_flight';
+
+-- What is held is rare, and is looked for by when it is to be asked for, or in the order in which it came.
+CREATE INDEX turns_held_by_lookup ON turns (next_lookup_at) WHERE status = 'held';
+
+CREATE INDEX turns_held_by_age ON turns (create_time, id) WHERE status = 'held';
 
 -- The log of a reply in flight, as it was checkpointed. A chunk is never rewritten; all go when the reply ends.
 CREATE TABLE reply_chunks (
@@ -136,12 +145,18 @@ CREATE TABLE provider_calls (
     endpoint             TEXT    NOT NULL,
     provider             TEXT    NOT NULL,
     model                TEXT    NOT NULL,
+    provider_model       TEXT    NOT NULL DEFAULT '',
+    credential           TEXT    NOT NULL DEFAULT '',
     class                TEXT    NOT NULL DEFAULT '',
     phase                TEXT    NOT NULL DEFAULT '',
     http_status          INTEGER NOT NULL DEFAULT 0,
     idempotency_key      TEXT    NOT NULL,
     request_hash         BLOB,
+    builder_version      INTEGER NOT NULL DEFAULT 0,
     request_bytes        INTEGER NOT NULL,
+    request_body         BLOB,
+    session              TEXT    NOT NULL DEFAULT '',
+    submitted_at         INTEGER,
     provider_request_id  TEXT    NOT NULL DEFAULT '',
     provider_response_id TEXT    NOT NULL DEFAULT '',
     input_tokens         INTEGER NOT NULL DEFAULT 0,
@@ -153,13 +168,19 @@ CREATE TABLE provider_calls (
     waste_cause          TEXT    NOT NULL DEFAULT '',
     wasted_tokens        INTEGER NOT NULL DEFAULT 0,
     cost_micros          INTEGER NOT NULL DEFAULT 0,
+    extra_requests       INTEGER NOT NULL DEFAULT 0,
+    output_low           INTEGER NOT NULL DEFAULT 0,
+    output_high          INTEGER NOT NULL DEFAULT 0,
     create_time          INTEGER NOT NULL,
     end_time             INTEGER,
     PRIMARY KEY (conversation_key, call_id),
-    CONSTRAINT provider_calls_closed CHECK ((class <> '') = (end_time IS NOT NULL))
+    CONSTRAINT provider_calls_closed CHECK ((class <> '') = (end_time IS NOT NULL)),
+    CONSTRAINT provider_calls_body CHECK (class = '' OR request_body IS NULL)
 ) STRICT;
 
 CREATE INDEX provider_calls_of_reply ON provider_calls (conversation_key, reply_id);
+
+CREATE INDEX provider_calls_of_tenant ON provider_calls (tenant, create_time, call_id);
 
 -- One row for each life of a process.
 CREATE TABLE workers (

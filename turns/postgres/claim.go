@@ -24,11 +24,12 @@ WITH item AS (
 		@expect::bigint[], @next_seq::bigint[], @turn::uuid[], @is_new::bool[], @parent::uuid[], @input_hash::bytea[],
 		@content::text[], @options::text[], @supersede::uuid[], @reply::uuid[], @reply_options::text[], @attempt::int[], @generation::int[], @epoch::bigint[], @owner::uuid[],
 		@endpoint::text[], @provider::text[], @model::text[], @provider_model::text[], @calls::int[], @waited_us::bigint[],
-		@request_hash::bytea[], @builder_version::int[], @window_start::uuid[], @deadline_us::bigint[], @grace_us::bigint[], @call::uuid[],
-		@number::int[], @first::bool[], @idempotency_key::text[], @request_bytes::bigint[])
+		@request_hash::bytea[], @builder_version::int[], @window_start::uuid[], @deadline_us::bigint[], @grace_us::bigint[],
+		@on_ambiguous::text[], @on_partial::text[],` + callArrays + `)
 	AS i (n, conversation_key, tenant, subject, conversation_id, expect, next_seq, turn_id, is_new, parent_id, input_hash,
 		content, options, supersede, reply_id, reply_options, attempt, generation, epoch, owner, endpoint, provider, model, provider_model, calls, waited_us,
-		request_hash, builder_version, window_start, deadline_us, grace_us, call_id, number, first, idempotency_key, request_bytes)
+		request_hash, builder_version, window_start, deadline_us, grace_us,
+		on_ambiguous, on_partial, ` + callNames + `)
 ), living AS (
 	SELECT w.worker_id FROM workers w
 	WHERE w.worker_id = ANY (@owner::uuid[]) AND NOT w.dead ORDER BY w.worker_id FOR KEY SHARE OF w
@@ -79,10 +80,11 @@ WITH item AS (
 ), reply AS (
 	INSERT INTO turns (conversation_key, id, role, parent_id, responds_to, seq, options, generation, status, attempt, epoch, owner,
 		endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls, waited_us,
-		submitted_at, create_time, deadline_at, disconnect_grace_us)
+		create_time, deadline_at, disconnect_grace_us, on_ambiguous, on_partial)
 	SELECT d.conversation_key, d.reply_id, 'assistant', d.turn_id, d.turn_id, d.seq_after - 1, d.reply_options,
 		d.generation, 'in_flight', d.attempt, d.epoch, d.owner, d.endpoint, d.provider, d.model, d.provider_model, d.request_hash, d.builder_version,
-		d.window_start, d.calls, d.waited_us, d.at, d.at, d.at + NULLIF(d.deadline_us, 0) * interval '1 microsecond', d.grace_us
+		d.window_start, d.calls, d.waited_us, d.at, d.at + NULLIF(d.deadline_us, 0) * interval '1 microsecond', d.grace_us,
+		d.on_ambiguous, d.on_partial
 	FROM decided d LEFT JOIN superseded s ON s.conversation_key = d.conversation_key
 	WHERE d.supersede IS NULL OR s.conversation_key IS NOT NULL
 	RETURNING conversation_key
@@ -98,11 +100,9 @@ WITH item AS (
 	WHERE NOT w.is_new AND u.conversation_key = w.conversation_key AND u.id = w.turn_id AND u.role = 'user'
 		AND (u.generation < w.generation OR w.supersede IS NOT NULL)
 ), call AS (
-	INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id, epoch,
-		number, first, endpoint, provider, model, idempotency_key, request_hash, request_bytes, create_time)
-	SELECT w.conversation_key, w.call_id, w.tenant, w.conversation_id, w.turn_id, w.generation, w.reply_id, w.epoch,
-		w.number, w.first, w.endpoint, w.provider, w.model, w.idempotency_key, w.request_hash, w.request_bytes, w.at
-	FROM won w
+	INSERT INTO provider_calls (` + openColumns + `)
+	SELECT i.conversation_key, i.tenant, i.conversation_id, i.turn_id, i.generation, i.reply_id, i.epoch, i.at,` + fromCall + `
+	FROM won i
 )
 SELECT n, at AS create_time FROM won`
 
@@ -223,15 +223,9 @@ func addReplies(args pgx.NamedArgs, replies []turns.NewReply) {
 	args["builder_version"] = column(replies, func(r *turns.NewReply) int { return r.BuilderVersion })
 	args["window_start"] = column(replies, func(r *turns.NewReply) zeronull.UUID { return zeronull.UUID(r.WindowStart.UUID) })
 	args["grace_us"] = column(replies, func(r *turns.NewReply) int64 { return r.DisconnectGrace.Microseconds() })
+	args["on_ambiguous"] = column(replies, func(r *turns.NewReply) string { return string(r.OnAmbiguous) })
+	args["on_partial"] = column(replies, func(r *turns.NewReply) string { return string(r.OnPartial) })
 	args["deadline_us"] = column(replies, func(r *turns.NewReply) int64 { return r.Deadline.Microseconds() })
-}
-
-func addCalls(args pgx.NamedArgs, calls []turns.NewCall) {
-	args["call"] = column(calls, func(c *turns.NewCall) zeronull.UUID { return zeronull.UUID(c.ID.UUID) })
-	args["number"] = column(calls, func(c *turns.NewCall) int { return c.Number })
-	args["first"] = column(calls, func(c *turns.NewCall) bool { return c.First })
-	args["idempotency_key"] = column(calls, func(c *turns.NewCall) string { return c.Key })
-	args["request_bytes"] = column(calls, func(c *turns.NewCall) int { return c.RequestBytes })
 }
 
 // places numbers the items of a batch, by which their rows come back.

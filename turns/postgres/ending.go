@@ -14,7 +14,8 @@ import (
 
 // What goes with an ending, read from ended. Its chunks are dropped and its calls closed: those that an outcome is given
 // for, and the others as sent and unknown, estimated at 3.5 bytes a token of their request. A correction writes its
-// outcomes also over calls that were closed before, as those of a sweep are estimates.
+// outcomes also over calls that were closed before, as those of a sweep are estimates. Where ended keeps its calls, as a
+// held reply does, those without an outcome stay open.
 const (
 	dropAndClose = dropped + `, ` + closeAll
 
@@ -33,12 +34,14 @@ dropped AS (
 	FROM ended e JOIN outcome o ON o.conversation_key = e.conversation_key
 	WHERE p.conversation_key = o.conversation_key AND p.call_id = o.call_id`
 
-	guessed = `guessed AS (
+	guess = `
 	UPDATE provider_calls p SET class = 'ambiguous', phase = 'written', token_source = 'estimated',
 		input_tokens = (p.request_bytes * 10 + 34) / 35, wasted_tokens = (p.request_bytes * 10 + 34) / 35,
-		waste_cause = 'ambiguous', end_time = clock_timestamp()
+		waste_cause = 'ambiguous', request_body = NULL, end_time = clock_timestamp()`
+
+	guessed = `guessed AS (` + guess + `
 	FROM ended e
-	WHERE p.conversation_key = e.conversation_key AND p.reply_id = e.id AND p.class = '' AND NOT EXISTS (
+	WHERE p.conversation_key = e.conversation_key AND p.reply_id = e.id AND p.class = '' AND NOT e.keeps AND NOT EXISTS (
 		SELECT 1 FROM outcome o WHERE o.conversation_key = p.conversation_key AND o.call_id = p.call_id)
 )`
 )
@@ -47,7 +50,9 @@ dropped AS (
 const (
 	closing = `
 	status = i.status, reason = i.reason, content = i.content, log_len = i.length,
-	end_time = CASE WHEN i.status <> 'held' THEN clock_timestamp() END,` + spending
+	end_time = CASE WHEN i.status <> 'held' THEN clock_timestamp() END,
+	next_lookup_at = CASE WHEN i.status = 'held' AND i.lookup_us > 0
+		THEN clock_timestamp() + i.lookup_us * interval '1 microsecond' END,` + spending
 
 	spending = `
 	input_tokens = i.input, cache_read_tokens = i.cache_read, cache_write_tokens = i.cache_write,
@@ -60,11 +65,14 @@ const endings = outcomes + `, item AS (
 	SELECT * FROM unnest(@n::int[], @key::uuid[], @reply::uuid[], @epoch::bigint[], @owner::uuid[], @stored::bigint[],
 		@status::text[], @reason::text[], @content::text[], @length::bigint[], @stop_reason::text[], @response::text[],
 		@provider_code::text[], @retry_after_us::bigint[], @input::bigint[], @cache_read::bigint[], @cache_write::bigint[],
-		@output::bigint[], @reasoning::bigint[], @source::text[], @wasted::bigint[], @cost::bigint[], @provider_calls::int[])
+		@output::bigint[], @reasoning::bigint[], @source::text[], @wasted::bigint[], @cost::bigint[], @provider_calls::int[],
+		@lookup_us::bigint[], @replaced_by::uuid[])
 	AS i (n, conversation_key, reply_id, epoch, owner, stored, status, reason, content, length, stop_reason, response_id,
-		provider_code, retry_after_us, input, cache_read, cache_write, output, reasoning, source, wasted, cost, provider_calls)
+		provider_code, retry_after_us, input, cache_read, cache_write, output, reasoning, source, wasted, cost, provider_calls,
+		lookup_us, replaced_by)
 )`
 
+// Only the last owner's own ending settles its reply.
 const end = `
 WITH` + endings + `, locked AS (
 	SELECT i.* FROM item i JOIN turns t ON t.conversation_key = i.conversation_key AND t.id = i.reply_id
@@ -72,10 +80,11 @@ WITH` + endings + `, locked AS (
 	ORDER BY t.conversation_key, t.id FOR NO KEY UPDATE OF t
 ), ended AS (
 	UPDATE turns t SET` + closing + `, stop_reason = i.stop_reason, provider_code = i.provider_code,
-		retry_after_us = i.retry_after_us, settled_at = clock_timestamp(),
+		retry_after_us = i.retry_after_us, replaced_by = i.replaced_by,
+		settled_at = CASE WHEN i.reason <> 'lease_expired' THEN clock_timestamp() END,
 		provider_response_id = CASE WHEN i.response_id = '' THEN t.provider_response_id ELSE i.response_id END
 	FROM locked i WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id
-	RETURNING i.n, t.conversation_key, t.id, t.end_time
+	RETURNING i.n, t.conversation_key, t.id, t.end_time, t.status = 'held' AS keeps
 ),` + dropAndClose + `
 SELECT n, end_time FROM ended`
 
@@ -92,7 +101,7 @@ func (s *Store) End(ctx context.Context, endings []turns.Ending) ([]turns.EndRes
 	}
 	for i := range endings {
 		e := &endings[i]
-		if err := allowed(e.Verb, e.Status, e.Reason, turns.VerbComplete, turns.VerbAbandon); err != nil {
+		if err := allowed(e.Verb, e.Status, e.Reason, turns.VerbComplete, turns.VerbAbandon, turns.VerbHold); err != nil {
 			return nil, fmt.Errorf("end reply: %w", err)
 		}
 	}
@@ -119,12 +128,16 @@ func (s *Store) end(ctx context.Context, endings []turns.Ending) ([]turns.EndRes
 
 // allowed asks the transition table about an ending of a reply in flight by one of the verbs that a method is for.
 func allowed(verb turns.Verb, to turns.Status, reason turns.Reason, verbs ...turns.Verb) error {
-	_, ok := turns.Allowed(turns.StatusInFlight, "", verb, to, reason)
+	return allowedFrom(turns.StatusInFlight, verb, to, reason, verbs...)
+}
+
+func allowedFrom(from turns.Status, verb turns.Verb, to turns.Status, reason turns.Reason, verbs ...turns.Verb) error {
+	_, ok := turns.Allowed(from, "", verb, to, reason)
 	if ok && slices.Contains(verbs, verb) && (reason != "") == (to == turns.StatusAbandoned) {
 		return nil
 	}
 	return &turns.Error{Code: turns.CodeWrongState,
-		Problem: fmt.Sprintf("a reply in flight can't become %s(%s) by %s here", to, reason, verb)}
+		Problem: fmt.Sprintf("a reply that is %s can't become %s(%s) by %s here", from, to, reason, verb)}
 }
 
 func endingArgs(endings []turns.Ending) (pgx.NamedArgs, error) {
@@ -143,6 +156,8 @@ func endingArgs(endings []turns.Ending) (pgx.NamedArgs, error) {
 		"provider_code":  column(endings, func(e *turns.Ending) string { return e.ProviderCode }),
 		"retry_after_us": column(endings, func(e *turns.Ending) int64 { return e.RetryAfter.Microseconds() }),
 		"provider_calls": column(endings, func(e *turns.Ending) int32 { return e.Usage.Calls }),
+		"lookup_us":      column(endings, func(e *turns.Ending) int64 { return e.LookupIn.Microseconds() }),
+		"replaced_by":    make([]zeronull.UUID, len(endings)),
 	}
 	addFences(args, column(endings, func(e *turns.Ending) turns.Fence { return e.Fence }))
 	addUsages(args, "", column(endings, func(e *turns.Ending) turns.Usage { return e.Usage }))
@@ -162,14 +177,15 @@ WITH` + outcomes + `, item AS (
 	SELECT @epoch::bigint AS epoch, @owner::uuid AS owner, @status::text AS status, @reason::text AS reason,
 		@content::text AS content, @length::bigint AS length, @input::bigint AS input, @cache_read::bigint AS cache_read,
 		@cache_write::bigint AS cache_write, @output::bigint AS output, @reasoning::bigint AS reasoning,
-		@source::text AS source, @wasted::bigint AS wasted, @cost::bigint AS cost, @provider_calls::int AS provider_calls
+		@source::text AS source, @wasted::bigint AS wasted, @cost::bigint AS cost, @provider_calls::int AS provider_calls,
+		@lookup_us::bigint AS lookup_us
 ), ended AS (
 	UPDATE turns t SET` + closing + `
 	FROM item i
 	WHERE t.conversation_key = @key AND t.id = @reply AND` + fence + `AND t.log_len = i.length
 		AND (t.deadline_at < clock_timestamp() OR (@stopping AND t.cancel_requested)
 			OR NOT EXISTS (SELECT 1 FROM workers w WHERE w.worker_id = t.owner AND NOT w.dead))
-	RETURNING t.conversation_key, t.id, t.create_time
+	RETURNING t.conversation_key, t.id, t.create_time, t.status = 'held' AS keeps
 ),` + dropAndClose + `
 SELECT create_time FROM ended`
 
@@ -190,6 +206,7 @@ func (s *Store) Sweep(ctx context.Context, sw turns.Sweeping) (won bool, err err
 		"cache_write": sw.Usage.CacheWrite, "output": sw.Usage.Output, "reasoning": sw.Usage.Reasoning,
 		"source": string(sw.Usage.Source), "wasted": sw.Usage.Wasted, "cost": sw.Usage.CostMicros,
 		"provider_calls": sw.Usage.Calls, "stopping": sw.Verb == turns.VerbCancel,
+		"lookup_us": sw.LookupIn.Microseconds(),
 	}
 	addOutcomes(args, sw.Calls)
 	_, won, err = one(ctx, s.pool, sweep, args, pgx.RowTo[time.Time])

@@ -79,6 +79,37 @@ func reviving(c turns.Claim) turns.Revival {
 	return turns.Revival{Fence: fenceOf(c), Owner: c.Reply.Owner, Pieces: tail(c).Pieces, Length: 3, Deadline: time.Hour, Call: c.Call.ID}
 }
 
+// adopting completes a held reply of which nothing is stored.
+func adopting(c turns.Claim) turns.Resolution {
+	e := completing(c)
+	return turns.Resolution{Fence: e.Fence, Verb: turns.VerbAdopt, Status: e.Status, Content: e.Content, Length: e.Length,
+		StopReason: e.StopReason, Calls: []turns.CallOutcome{*e.Call}}
+}
+
+// replacing puts another reply in the place of a claim's, in a conversation at the given version.
+func replacing(c turns.Claim, version int64) turns.Replacement {
+	e, next := completing(c), again(c)
+	e.Verb, e.Status, e.Reason, e.StopReason = turns.VerbReplace, turns.StatusAbandoned, turns.ReasonAmbiguous, ""
+	next.ExpectVersion = version
+	return turns.Replacement{Ending: e, Claim: next}
+}
+
+// setHeld makes a claim's reply held, whatever it was, with an empty log.
+func (d database) setHeld(t testing.TB, c turns.Claim) error {
+	_, err := d.rows.Exec(t.Context(), `UPDATE turns SET status = 'held', reason = '', epoch = 1, content = '[]', log_len = 0,
+		end_time = NULL, cancel_requested = false WHERE conversation_key = $1 AND id = $2`,
+		[16]byte(c.Key), [16]byte(c.Reply.ID.UUID))
+	return err
+}
+
+// orMissing is the error of a read, unless it is that there is nothing.
+func orMissing[T any](_ T, err error) error {
+	if turns.CodeOf(err) == turns.CodeNotFound {
+		return nil
+	}
+	return err
+}
+
 // regenerating is the claim of a further generation of a claim that was completed, in its place.
 func regenerating(c turns.Claim) turns.Claim {
 	next := newClaim(c.Reply.Owner)

@@ -81,6 +81,36 @@ func (s *Store) ForgetWorkers(ctx context.Context, age time.Duration) error {
 	return mapWrite("forget workers", err)
 }
 
+const listWorkers = `
+SELECT w.worker_id, w.name, w.lease_until, w.dead,
+	(SELECT count(*) FROM turns t WHERE t.owner = w.worker_id AND t.role = 'assistant' AND t.status = 'in_flight')::int AS in_flight,
+	(EXTRACT(EPOCH FROM CASE WHEN w.dead THEN LEAST(w.lease_until, clock_timestamp()) ELSE clock_timestamp() END - w.start_time)
+		* 1000000)::bigint AS uptime_us
+FROM workers w
+WHERE NOT w.dead OR w.lease_until > clock_timestamp() - interval '1 hour'
+ORDER BY w.start_time, w.worker_id LIMIT 1000`
+
+type workerRow struct {
+	WorkerID   [16]byte
+	Name       string
+	LeaseUntil time.Time
+	Dead       bool
+	InFlight   int
+	UptimeUs   int64
+}
+
+// ListWorkers implements turns.Leases.
+func (s *Store) ListWorkers(ctx context.Context) ([]turns.WorkerView, error) {
+	rows, err := collect(ctx, s.pool, listWorkers, nil, pgx.RowToStructByName[workerRow])
+	if err != nil {
+		return nil, mapRead("list workers", err)
+	}
+	return column(rows, func(r *workerRow) turns.WorkerView {
+		return turns.WorkerView{Worker: turns.Worker{ID: turns.WorkerID{UUID: r.WorkerID}, Name: r.Name},
+			LeaseUntil: r.LeaseUntil.UTC(), Dead: r.Dead, InFlight: r.InFlight, Uptime: microseconds(r.UptimeUs)}
+	}), nil
+}
+
 // The start of the postmaster names the life of a server: two of them do not start in the same microsecond.
 const server = `SELECT pg_postmaster_start_time()::text AS name,
 	(EXTRACT(EPOCH FROM clock_timestamp() - pg_postmaster_start_time()) * 1000000)::bigint AS uptime_us`

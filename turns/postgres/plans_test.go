@@ -146,6 +146,34 @@ func (d database) useEverything(t *testing.T) {
 		func() error { _, err := s.OwnedReplies(ctx, run.Reply.Owner, 0, 100); return err },
 		func() error { _, err := s.TakeOver(ctx, takingOver(run, run.Reply.Owner)); return err },
 		func() error { _, err := s.Restore(ctx, lost); return err },
+		func() error { _, err := s.ListWorkers(ctx); return err },
+		func() error {
+			_, err := s.NoteCalls(ctx, []turns.CallNote{{Fence: fenceOf(run), Call: run.Call.ID}})
+			return err
+		},
+		func() error { return orMissing(s.ReadCall(ctx, run.Key, run.Call.ID)) },
+		func() error {
+			_, err := s.ListCalls(ctx, turns.LedgerQuery{Filter: turns.LedgerFilter{Tenant: "tenant"}, Limit: 50})
+			return err
+		},
+		func() error {
+			_, err := s.ListCalls(ctx, turns.LedgerQuery{Filter: turns.LedgerFilter{Tenant: "tenant", Key: &run.Key}, Limit: 50})
+			return err
+		},
+		func() error {
+			_, err := s.SumCalls(ctx, turns.LedgerFilter{Tenant: "tenant", From: time.Now()})
+			return err
+		},
+		func() error {
+			_, err := s.SumCalls(ctx, turns.LedgerFilter{Tenant: "tenant", Key: &run.Key})
+			return err
+		},
+		func() error { _, err := s.HeldReplies(ctx, turns.HeldQuery{Tenant: "tenant1", Limit: 50}); return err },
+		func() error { _, err := s.DueLookups(ctx, time.Second, time.Minute, 50); return err },
+		func() error { _, err := s.WakeLookup(ctx, run.Key, run.Turn, 0); return err },
+		func() error { return d.setHeld(t, run) },
+		func() error { _, err := s.ResolveHeld(ctx, adopting(run)); return err },
+		func() error { _, err := s.Replace(ctx, replacing(run, 6)); return err },
 		func() error { return d.lose(t, run) },
 		func() error { _, err := s.Revive(ctx, reviving(run)); return err },
 		func() error { return d.lose(t, run) },
@@ -172,7 +200,7 @@ var (
 	scansAll = regexp.MustCompile(`Seq Scan on (turns|reply_chunks|provider_calls|conversations)\b.*`)
 	// walksRunning is a walk over all that is running, which only sweeps and audits may do.
 	walksRunning = regexp.MustCompile(`turns_running_by_.*`)
-	sweeps       = []string{"staleReplies", "forgetWorkers", "ownedReplies"}
+	sweeps       = []string{"staleReplies", "forgetWorkers", "ownedReplies", "listWorkers"}
 )
 
 // bounded asserts that a plan reads what the statement names and no more.

@@ -21,15 +21,18 @@ func addFences(args pgx.NamedArgs, fences []turns.Fence) {
 	args["owner"] = column(fences, func(f *turns.Fence) zeronull.UUID { return zeronull.UUID(f.Owner.UUID) })
 }
 
-// A call that is in the ledger already was permitted by the same statement, whose answer was lost: it counts once.
+// A call that is in the ledger already was permitted by the same statement, whose answer was lost: it counts once. One that
+// is put back after a later one does not become the call under way.
 const permitCalls = `
 WITH item AS (
 	SELECT * FROM unnest(@n::int[], @key::uuid[], @reply::uuid[], @epoch::bigint[], @owner::uuid[], @max_calls::int[],
-		@waited_us::bigint[], @call::uuid[], @number::int[], @first::bool[], @idempotency_key::text[], @request_bytes::bigint[])
-	AS i (n, conversation_key, reply_id, epoch, owner, max_calls, waited_us, call_id, number, first, idempotency_key, request_bytes)
+		@waited_us::bigint[],` + callArrays + `)
+	AS i (n, conversation_key, reply_id, epoch, owner, max_calls, waited_us, ` + callNames + `)
 ), known AS MATERIALIZED (
 	SELECT i.*, EXISTS (SELECT 1 FROM provider_calls p
-		WHERE p.conversation_key = i.conversation_key AND p.call_id = i.call_id AND p.reply_id = i.reply_id) AS again
+		WHERE p.conversation_key = i.conversation_key AND p.call_id = i.call_id AND p.reply_id = i.reply_id) AS again,
+		NOT EXISTS (SELECT 1 FROM provider_calls p
+		WHERE p.conversation_key = i.conversation_key AND p.reply_id = i.reply_id AND p.number > i.number) AS newest
 	FROM item i
 ), locked AS (
 	SELECT i.*, t.calls AS spent FROM known i
@@ -37,16 +40,14 @@ WITH item AS (
 	WHERE` + fence + `AND NOT t.cancel_requested AND (i.again OR t.calls < i.max_calls)
 	ORDER BY t.conversation_key, t.id FOR NO KEY UPDATE OF t
 ), counted AS (
-	UPDATE turns t SET calls = t.calls + 1, waited_us = t.waited_us + i.waited_us FROM locked i
+	UPDATE turns t SET calls = t.calls + 1, waited_us = t.waited_us + i.waited_us,` + toCall + `
+	FROM locked i
 	WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id AND NOT i.again AND t.calls < i.max_calls
-	RETURNING i.n, t.conversation_key, t.id, t.responds_to, t.generation, t.epoch, t.endpoint, t.provider, t.model,
-		t.request_hash, t.calls
+	RETURNING i.n, t.conversation_key, t.id, t.responds_to, t.generation, t.epoch, t.calls
 ), added AS (
-	INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id, epoch,
-		number, first, endpoint, provider, model, idempotency_key, request_hash, request_bytes, create_time)
-	SELECT u.conversation_key, i.call_id, c.tenant, c.conversation_id, u.responds_to, u.generation, u.id, u.epoch,
-		i.number, i.first, u.endpoint, u.provider, u.model, i.idempotency_key, u.request_hash, i.request_bytes,
-		clock_timestamp()
+	INSERT INTO provider_calls (` + openColumns + `)
+	SELECT u.conversation_key, c.tenant, c.conversation_id, u.responds_to, u.generation, u.id, u.epoch, clock_timestamp(),` +
+	fromCall + `
 	FROM counted u JOIN locked i ON i.n = u.n JOIN conversations c ON c.conversation_key = u.conversation_key
 )
 SELECT n, calls FROM counted
@@ -98,9 +99,9 @@ outcome AS (
 	SELECT * FROM unnest(@call_key::uuid[], @call_id::uuid[], @call_class::text[], @call_phase::text[], @call_http::int[],
 		@call_request::text[], @call_response::text[], @call_waste::text[], @call_input::bigint[], @call_cache_read::bigint[],
 		@call_cache_write::bigint[], @call_output::bigint[], @call_reasoning::bigint[], @call_source::text[],
-		@call_wasted::bigint[], @call_cost::bigint[])
+		@call_wasted::bigint[], @call_cost::bigint[], @call_extra::int[], @call_low::bigint[], @call_high::bigint[])
 	AS o (conversation_key, call_id, class, phase, http_status, request_id, response_id, waste_cause, input, cache_read,
-		cache_write, output, reasoning, source, wasted, cost)
+		cache_write, output, reasoning, source, wasted, cost, extra, low, high)
 )`
 
 	closeOutcome = `
@@ -108,7 +109,8 @@ outcome AS (
 		provider_request_id = o.request_id, provider_response_id = o.response_id, input_tokens = o.input,
 		cache_read_tokens = o.cache_read, cache_write_tokens = o.cache_write, output_tokens = o.output,
 		reasoning_tokens = o.reasoning, token_source = o.source, waste_cause = o.waste_cause, wasted_tokens = o.wasted,
-		cost_micros = o.cost, end_time = clock_timestamp()`
+		cost_micros = o.cost, extra_requests = o.extra, output_low = o.low, output_high = o.high, request_body = NULL,
+		end_time = clock_timestamp()`
 )
 
 func addOutcomes(args pgx.NamedArgs, calls []turns.CallOutcome) {
@@ -120,6 +122,9 @@ func addOutcomes(args pgx.NamedArgs, calls []turns.CallOutcome) {
 	args["call_request"] = column(calls, func(c *turns.CallOutcome) string { return c.RequestID })
 	args["call_response"] = column(calls, func(c *turns.CallOutcome) string { return c.ResponseID })
 	args["call_waste"] = column(calls, func(c *turns.CallOutcome) string { return c.WasteCause })
+	args["call_extra"] = column(calls, func(c *turns.CallOutcome) int { return c.Extra })
+	args["call_low"] = column(calls, func(c *turns.CallOutcome) int64 { return c.Low })
+	args["call_high"] = column(calls, func(c *turns.CallOutcome) int64 { return c.High })
 	addUsages(args, "call_", column(calls, func(c *turns.CallOutcome) turns.Usage { return c.Usage }))
 }
 

@@ -17,13 +17,12 @@ const restore = `
 WITH` + endings + `, lost AS (
 	SELECT * FROM unnest(@attempt::int[], @generation::int[], @endpoint::text[], @provider::text[], @model::text[],
 		@provider_model::text[], @calls::int[], @waited_us::bigint[], @request_hash::bytea[], @builder_version::int[],
-		@window_start::uuid[], @grace_us::bigint[])
+		@window_start::uuid[], @grace_us::bigint[], @on_ambiguous::text[], @on_partial::text[])
 	AS l (attempt, generation, endpoint, provider, model, provider_model, calls, waited_us, request_hash, builder_version,
-		window_start, grace_us)
+		window_start, grace_us, on_ambiguous, on_partial)
 	LIMIT 1
 ), ledger AS (
-	SELECT * FROM unnest(@call::uuid[], @number::int[], @first::bool[], @idempotency_key::text[], @request_bytes::bigint[])
-	AS p (call_id, number, first, idempotency_key, request_bytes)
+	SELECT * FROM unnest(` + callArrays + `) AS p (` + callNames + `)
 ), locked AS (
 	SELECT c.conversation_key, c.tenant, c.conversation_id FROM item i
 	JOIN conversations c ON c.conversation_key = i.conversation_key
@@ -36,14 +35,14 @@ WITH` + endings + `, lost AS (
 		epoch, owner, endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls, waited_us,
 		disconnect_grace_us, content, log_len, stop_reason, input_tokens, cache_read_tokens, cache_write_tokens,
 		output_tokens, reasoning_tokens, token_source, wasted_tokens, cost_micros, provider_calls, provider_response_id,
-		provider_code, retry_after_us, submitted_at, create_time, end_time, settled_at)
+		provider_code, retry_after_us, on_ambiguous, on_partial, create_time, end_time, settled_at)
 	SELECT i.conversation_key, i.reply_id, 'assistant', a.id, a.id, @next_seq::bigint, @reply_options::text, r.generation,
 		i.status, i.reason, r.attempt, i.epoch, i.owner, r.endpoint, r.provider, r.model, r.provider_model, r.request_hash,
 		r.builder_version, r.window_start, r.calls, r.waited_us, r.grace_us, i.content, i.length, i.stop_reason, i.input,
 		i.cache_read, i.cache_write, i.output, i.reasoning, i.source, i.wasted, i.cost, i.provider_calls, i.response_id,
-		i.provider_code, i.retry_after_us, n.at, n.at, n.at, n.at
+		i.provider_code, i.retry_after_us, r.on_ambiguous, r.on_partial, n.at, n.at, n.at
 	FROM asked a CROSS JOIN item i CROSS JOIN lost r CROSS JOIN (SELECT clock_timestamp() AS at) n
-	RETURNING conversation_key, id, responds_to, generation, epoch, endpoint, provider, model, request_hash, create_time
+	RETURNING conversation_key, id, responds_to, generation, epoch, create_time
 ), moved AS (
 	UPDATE conversations c SET version = c.version + 1, next_seq = @next_seq::bigint + 1
 	FROM ended e WHERE c.conversation_key = e.conversation_key
@@ -52,13 +51,15 @@ WITH` + endings + `, lost AS (
 	WHERE u.conversation_key = e.conversation_key AND u.id = e.responds_to AND u.role = 'user' AND u.generation < e.generation
 ), noted AS (
 	INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id, epoch,
-		number, first, endpoint, provider, model, class, phase, http_status, idempotency_key, request_hash, request_bytes,
-		provider_request_id, provider_response_id, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens,
-		reasoning_tokens, token_source, waste_cause, wasted_tokens, cost_micros, create_time, end_time)
+		number, first, endpoint, provider, model, provider_model, credential, class, phase, http_status, idempotency_key,
+		request_hash, builder_version, request_bytes, submitted_at, provider_request_id, provider_response_id, input_tokens,
+		cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens, token_source, waste_cause, wasted_tokens,
+		cost_micros, extra_requests, output_low, output_high, create_time, end_time)
 	SELECT e.conversation_key, p.call_id, l.tenant, l.conversation_id, e.responds_to, e.generation, e.id, e.epoch, p.number,
-		p.first, e.endpoint, e.provider, e.model, o.class, o.phase, o.http_status, p.idempotency_key, e.request_hash,
-		p.request_bytes, o.request_id, o.response_id, o.input, o.cache_read, o.cache_write, o.output, o.reasoning, o.source,
-		o.waste_cause, o.wasted, o.cost, e.create_time, e.create_time
+		p.first, p.call_endpoint, p.call_provider, p.call_model, p.call_provider_model, p.credential, o.class, o.phase,
+		o.http_status, p.idempotency_key, p.call_hash, p.call_builder, p.request_bytes,
+		CASE WHEN NOT p.unsent THEN e.create_time END, o.request_id, o.response_id, o.input, o.cache_read, o.cache_write,
+		o.output, o.reasoning, o.source, o.waste_cause, o.wasted, o.cost, o.extra, o.low, o.high, e.create_time, e.create_time
 	FROM ended e JOIN locked l ON l.conversation_key = e.conversation_key
 	CROSS JOIN ledger p JOIN outcome o ON o.call_id = p.call_id
 	ON CONFLICT (conversation_key, call_id) DO NOTHING

@@ -93,7 +93,7 @@ WITH living AS (
 ), opened AS (
 	UPDATE provider_calls p SET class = '', phase = '', http_status = 0, end_time = NULL, input_tokens = 0,
 		cache_read_tokens = 0, cache_write_tokens = 0, output_tokens = 0, reasoning_tokens = 0, token_source = '', waste_cause = '',
-		wasted_tokens = 0, cost_micros = 0
+		wasted_tokens = 0, cost_micros = 0, extra_requests = 0, output_low = 0, output_high = 0
 	FROM ended e WHERE p.conversation_key = e.conversation_key AND p.call_id = @call AND p.reply_id = e.id
 ), ` + leafToReply + `
 SELECT id FROM ended`
@@ -135,7 +135,7 @@ WITH` + endings + returning + `, ended AS (
 		end_time = clock_timestamp(), settled_at = clock_timestamp(), replaced_by = NULL,
 		provider_response_id = CASE WHEN i.response_id = '' THEN t.provider_response_id ELSE i.response_id END
 	FROM fit i WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id AND` + endedOutside + `
-	RETURNING t.conversation_key, t.id, t.responds_to
+	RETURNING t.conversation_key, t.id, t.responds_to, false AS keeps
 ), ` + dropAndCorrect + `, ` + leafToReply + `
 SELECT id FROM ended`
 
@@ -152,7 +152,7 @@ WITH` + endings + `, ended AS (
 	UPDATE turns t SET content = i.content, log_len = i.length,` + spending + `, settled_at = clock_timestamp(),
 		provider_response_id = CASE WHEN i.response_id = '' THEN t.provider_response_id ELSE i.response_id END
 	FROM item i WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id AND` + endedOutside + `
-	RETURNING t.conversation_key, t.id
+	RETURNING t.conversation_key, t.id, false AS keeps
 ), ` + dropAndCorrect + `
 SELECT id FROM ended`
 
@@ -195,15 +195,21 @@ func (s *Store) extended(ctx context.Context, f turns.Fence, pieces []turns.Piec
 	if err != nil || r.Status != turns.StatusAbandoned || r.Epoch != f.Epoch || r.Owner != f.Owner || r.Settled {
 		return 0, false, err
 	}
-	short, err := turns.LogOf(r.Content)
+	ok, err = extends(r.Content, pieces)
+	return r.Length, ok, err
+}
+
+// extends reports whether pieces begin with all that is stored.
+func extends(stored, pieces []turns.Piece) (bool, error) {
+	short, err := turns.LogOf(stored)
 	if err != nil {
-		return 0, false, err
+		return false, err
 	}
 	long, err := turns.LogOf(pieces)
 	if err != nil {
-		return 0, false, err
+		return false, err
 	}
-	return r.Length, begins(long, short), nil
+	return begins(long, short), nil
 }
 
 // begins reports whether the long log begins with the short one. A block of that which is still open may go on.

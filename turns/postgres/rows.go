@@ -17,6 +17,7 @@ const (
 	t.window_start, t.calls, t.waited_us, t.log_len, t.stop_reason, t.input_tokens, t.cache_read_tokens,
 	t.cache_write_tokens, t.output_tokens, t.reasoning_tokens, t.token_source, t.wasted_tokens, t.cost_micros,
 	t.provider_calls, t.provider_code, t.retry_after_us, t.create_time, t.end_time,
+	t.builder_version, t.provider_model, t.provider_response_id, t.on_ambiguous, t.on_partial, t.replaced_by,
 	t.disconnect_grace_us, (EXTRACT(EPOCH FROM t.followed_until - clock_timestamp()) * 1000000)::bigint AS followed_left_us,
 	COALESCE(c.last_turn_id <> t.responds_to, false) AS later_turn,
 	COALESCE(t.cancel_requested, false) AS cancel_requested, t.settled_at IS NOT NULL AS settled,
@@ -78,6 +79,12 @@ type turnRow struct {
 	RetryAfterUs        zeronull.Int8
 	CreateTime          zeronull.Timestamptz
 	EndTime             zeronull.Timestamptz
+	BuilderVersion      zeronull.Int4
+	ProviderModel       zeronull.Text
+	ProviderResponseID  zeronull.Text
+	OnAmbiguous         zeronull.Text
+	OnPartial           zeronull.Text
+	ReplacedBy          zeronull.UUID
 	DisconnectGraceUs   zeronull.Int8
 	FollowedLeftUs      zeronull.Int8
 	LaterTurn           bool
@@ -150,6 +157,12 @@ func (r *turnRow) reply() (*turns.Reply, error) {
 		Waited:          microseconds(int64(r.WaitedUs)),
 		RequestHash:     r.RequestHash,
 		WindowStart:     turns.RowID{UUID: uuid.UUID(r.WindowStart)},
+		BuilderVersion:  int(r.BuilderVersion),
+		ProviderModel:   string(r.ProviderModel),
+		ResponseID:      string(r.ProviderResponseID),
+		OnAmbiguous:     turns.OnAmbiguous(r.OnAmbiguous),
+		OnPartial:       turns.OnPartial(r.OnPartial),
+		ReplacedBy:      turns.ReplyID{UUID: uuid.UUID(r.ReplacedBy)},
 		ProviderCode:    string(r.ProviderCode),
 		RetryAfter:      microseconds(int64(r.RetryAfterUs)),
 		CreateTime:      utc(r.CreateTime),

@@ -40,12 +40,23 @@ WITH seen AS MATERIALIZED (
 ), noted AS (
 	UPDATE turns u SET cancelled_generation = u.generation FROM stopping s
 	WHERE u.conversation_key = @key AND u.id = @turn AND u.role = 'user'
+), open AS (
+	SELECT p.call_id, (p.request_bytes * 10 + 34) / 35 AS tokens FROM found f JOIN stopping s ON s.reply_id = f.id
+	JOIN provider_calls p ON p.conversation_key = @key AND p.reply_id = f.id
+	WHERE f.status = 'held' AND p.class = '' ORDER BY p.call_id FOR NO KEY UPDATE OF p
+), guessed AS (` + guess + `
+	FROM open o WHERE p.conversation_key = @key AND p.call_id = o.call_id
+), lost AS (
+	SELECT count(*)::int AS calls, COALESCE(sum(tokens), 0)::bigint AS tokens FROM open
 ), stopped AS (
-	UPDATE turns t SET cancel_requested = true,
+	UPDATE turns t SET cancel_requested = true, next_lookup_at = NULL,
+		input_tokens = t.input_tokens + l.tokens, wasted_tokens = t.wasted_tokens + l.tokens,
+		provider_calls = t.provider_calls + l.calls,
+		token_source = CASE WHEN l.calls > 0 THEN 'estimated' ELSE t.token_source END,
 		status = CASE WHEN t.status = 'held' THEN 'abandoned' ELSE t.status END,
 		reason = CASE WHEN t.status = 'held' THEN 'cancelled' ELSE t.reason END,
 		end_time = CASE WHEN t.status = 'held' THEN clock_timestamp() ELSE t.end_time END
-	FROM stopping s
+	FROM stopping s CROSS JOIN lost l
 	WHERE t.conversation_key = @key AND t.id = s.reply_id AND t.status IN ('in_flight', 'held', 'abandoned')
 	RETURNING t.*
 )

@@ -2,10 +2,8 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
@@ -19,12 +17,7 @@ const (
 	staleColumns = `
 SELECT` + rowColumns + ownContent + `, t.conversation_key,
 	COALESCE(t.deadline_at < clock_timestamp(), false) AS deadline_passed,
-	(SELECT json_agg(json_build_object('id', p.call_id, 'bytes', p.request_bytes, 'provider', p.provider,
-			'model', p.model, 'first', p.first, 'closed', p.class <> '', 'input', p.input_tokens,
-			'cache_read', p.cache_read_tokens, 'cache_write', p.cache_write_tokens, 'output', p.output_tokens,
-			'reasoning', p.reasoning_tokens, 'source', p.token_source, 'wasted', p.wasted_tokens, 'cost', p.cost_micros)
-			ORDER BY p.number)
-		FROM provider_calls p WHERE p.conversation_key = t.conversation_key AND p.reply_id = t.id) AS ledger
+` + ledgerOfReply + `
 FROM` + rowSource + `
 WHERE t.role = 'assistant' AND t.status = 'in_flight'
 	AND (w.worker_id IS NULL OR w.dead OR t.deadline_at < clock_timestamp() OR (@stopped AND t.cancel_requested))`
@@ -39,35 +32,6 @@ type staleRow struct {
 	ConversationKey [16]byte
 	DeadlinePassed  bool
 	Ledger          []byte
-}
-
-// ledgerCall is a row of the ledger as staleColumns puts it in JSON.
-type ledgerCall struct {
-	ID         uuid.UUID         `json:"id"`
-	Bytes      int               `json:"bytes"`
-	Provider   string            `json:"provider"`
-	Model      string            `json:"model"`
-	First      bool              `json:"first"`
-	Closed     bool              `json:"closed"`
-	Input      int64             `json:"input"`
-	CacheRead  int64             `json:"cache_read"`
-	CacheWrite int64             `json:"cache_write"`
-	Output     int64             `json:"output"`
-	Reasoning  int64             `json:"reasoning"`
-	Source     turns.TokenSource `json:"source"`
-	Wasted     int64             `json:"wasted"`
-	Cost       int64             `json:"cost"`
-}
-
-// addTo adds the call to what is known of its reply.
-func (c *ledgerCall) addTo(s *turns.StaleReply) {
-	if c.Closed {
-		s.Reply.Usage = s.Reply.Usage.Add(turns.Usage{Input: c.Input, CacheRead: c.CacheRead, CacheWrite: c.CacheWrite,
-			Output: c.Output, Reasoning: c.Reasoning, Source: c.Source, Wasted: c.Wasted, CostMicros: c.Cost, Calls: 1})
-		return
-	}
-	s.OpenCalls = append(s.OpenCalls, turns.OpenCall{
-		ID: turns.CallID{UUID: c.ID}, RequestBytes: c.Bytes, Provider: c.Provider, Model: c.Model, First: c.First})
 }
 
 // StaleReplies implements turns.Replies.
@@ -97,19 +61,12 @@ func (r *staleRow) staleReply() (turns.StaleReply, error) {
 	if err != nil {
 		return turns.StaleReply{}, err
 	}
-	var ledger []ledgerCall
-	if len(r.Ledger) > 0 {
-		if err := json.Unmarshal(r.Ledger, &ledger); err != nil {
-			return turns.StaleReply{}, fmt.Errorf("decode the ledger: %w", err)
-		}
+	open, err := readLedger(r.Ledger, reply)
+	if err != nil {
+		return turns.StaleReply{}, err
 	}
-	reply.Usage = turns.Usage{}
-	stale := turns.StaleReply{
+	return turns.StaleReply{
 		Key: r.ConversationKey, Reply: *reply, OwnerDead: r.OwnerDead, DeadlinePassed: r.DeadlinePassed,
-		CancelRequested: r.CancelRequested,
-	}
-	for i := range ledger {
-		ledger[i].addTo(&stale)
-	}
-	return stale, nil
+		CancelRequested: r.CancelRequested, OpenCalls: open,
+	}, nil
 }

@@ -17,8 +17,8 @@ WITH` + outcomes + `, living AS (
 	SELECT w.worker_id FROM workers w WHERE w.worker_id = @new_owner AND NOT w.dead FOR KEY SHARE
 ), item AS (
 	SELECT @key::uuid AS conversation_key, @reply::uuid AS reply_id, @epoch::bigint AS epoch, @owner::uuid AS owner,
-		@stored::bigint AS stored, l.worker_id AS new_owner
-	FROM living l
+		@stored::bigint AS stored, l.worker_id AS new_owner, p.*, p.call_id IS NOT NULL AS newest
+	FROM living l CROSS JOIN unnest(` + callArrays + `) AS p (` + callNames + `)
 ), locked AS (
 	SELECT c.conversation_key, c.tenant, c.conversation_id FROM item i
 	JOIN conversations c ON c.conversation_key = i.conversation_key
@@ -33,23 +33,21 @@ WITH` + outcomes + `, living AS (
 	JOIN turns t ON t.conversation_key = i.conversation_key AND t.id = i.reply_id
 	JOIN asked a ON a.id = t.responds_to AND a.generation = t.generation
 	WHERE` + fence + `AND t.log_len = i.stored AND NOT t.cancel_requested
-		AND t.epoch < @max_epoch::bigint AND t.calls < @max_calls::int
+		AND t.epoch < @max_epoch::bigint AND (NOT i.newest OR t.calls < @max_calls::int)
 		AND (t.deadline_at IS NULL OR t.deadline_at >= clock_timestamp())
 		AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.worker_id = t.owner AND NOT w.dead)
 	FOR NO KEY UPDATE OF t
 ), ended AS (
-	UPDATE turns t SET epoch = t.epoch + 1, owner = i.new_owner, calls = t.calls + 1
+	UPDATE turns t SET epoch = t.epoch + 1, owner = i.new_owner,
+		calls = t.calls + CASE WHEN i.newest THEN 1 ELSE 0 END,` + toCall + `
 	FROM fit i WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id AND` + fence + `
-	RETURNING t.conversation_key, t.id, t.responds_to, t.generation, t.epoch, t.endpoint, t.provider, t.model,
-		t.request_hash, t.calls,
+	RETURNING t.conversation_key, t.id, t.responds_to, t.generation, t.epoch, t.calls, NOT i.newest AS keeps,
 		COALESCE((EXTRACT(EPOCH FROM t.deadline_at - clock_timestamp()) * 1000000)::bigint, 0) AS left_us
 ), ` + closeAll + `, opened AS (
-	INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id, epoch,
-		number, first, endpoint, provider, model, idempotency_key, request_hash, request_bytes, create_time)
-	SELECT e.conversation_key, @call::uuid, l.tenant, l.conversation_id, e.responds_to, e.generation, e.id, e.epoch,
-		@number::int, @first::bool, e.endpoint, e.provider, e.model, @idempotency_key::text, e.request_hash,
-		@request_bytes::bigint, clock_timestamp()
-	FROM ended e JOIN locked l ON l.conversation_key = e.conversation_key
+	INSERT INTO provider_calls (` + openColumns + `)
+	SELECT e.conversation_key, l.tenant, l.conversation_id, e.responds_to, e.generation, e.id, e.epoch, clock_timestamp(),` +
+	fromCall + `
+	FROM ended e JOIN locked l ON l.conversation_key = e.conversation_key JOIN fit i ON i.newest
 )
 SELECT calls, left_us FROM ended`
 
@@ -59,7 +57,7 @@ type takenRow struct {
 }
 
 // TakeOver implements turns.Returns. Calls that are open and that the takeover does not name are closed as sent and
-// unknown, as with an ending. After an unknown outcome the row says whose the reply is; the same again is never won twice.
+// unknown, as with an ending. After an unknown outcome the row says whose the reply is; the same again is never won twice. Without a call of its own it leaves the others open.
 func (s *Store) TakeOver(ctx context.Context, t turns.Takeover) (turns.TakeoverResult, error) {
 	row, won, err := one(ctx, s.pool, takeOver, takeoverArgs(t), pgx.RowToStructByName[takenRow])
 	if err != nil {
@@ -72,9 +70,9 @@ func takeoverArgs(t turns.Takeover) pgx.NamedArgs {
 	args := pgx.NamedArgs{
 		"key": zeronull.UUID(t.Fence.Key), "reply": zeronull.UUID(t.Fence.Reply.UUID), "epoch": t.Fence.Epoch,
 		"owner": zeronull.UUID(t.Fence.Owner.UUID), "new_owner": zeronull.UUID(t.Owner.UUID), "stored": int64(t.StoredLength),
-		"max_epoch": int64(turns.MaxEpoch), "max_calls": t.MaxCalls, "call": zeronull.UUID(t.Call.ID.UUID),
-		"number": t.Call.Number, "first": t.Call.First, "idempotency_key": t.Call.Key, "request_bytes": t.Call.RequestBytes,
+		"max_epoch": int64(turns.MaxEpoch), "max_calls": t.MaxCalls,
 	}
+	addCalls(args, []turns.NewCall{t.Call})
 	addOutcomes(args, t.Closed)
 	return args
 }

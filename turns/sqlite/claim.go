@@ -80,9 +80,10 @@ func (t *tx) claimFree(c *turns.Claim) (won bool, err error) {
 // The conversation's version is 0 where there is none, and -1, which nobody expects, where only its mark is left.
 const claimReply = `INSERT INTO turns (conversation_key, id, role, parent_id, seq, options, responds_to, status, attempt,
 		generation, epoch, owner, endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls,
-		waited_us, submitted_at, deadline_at, create_time, disconnect_grace_us)
+		waited_us, deadline_at, create_time, disconnect_grace_us, on_ambiguous, on_partial)
 	SELECT @key, @reply, 'assistant', @turn, @seq, @options, @turn, 'in_flight', @attempt, @generation, @epoch, @owner, @endpoint,
-		@provider, @model, @provider_model, @request_hash, @builder, @window, @calls, @waited, @now, @now + @deadline, @now, @grace
+		@provider, @model, @provider_model, @request_hash, @builder, @window, @calls, @waited, @now + @deadline, @now, @grace,
+		@on_ambiguous, @on_partial
 	WHERE COALESCE((SELECT CASE WHEN deleted_at IS NULL THEN version ELSE -1 END FROM conversations
 			WHERE conversation_key = @key), 0) = @version
 		AND EXISTS (SELECT 1 FROM workers WHERE worker_id = @owner AND dead = 0)
@@ -107,6 +108,7 @@ func (t *tx) claimReply(c *turns.Claim) (bool, error) {
 		arg("provider", r.Route.Provider), arg("model", r.Route.Model), arg("provider_model", r.Route.ProviderModel),
 		arg("request_hash", r.RequestHash), arg("builder", r.BuilderVersion), blob("window", r.WindowStart.UUID),
 		arg("calls", r.Calls), arg("waited", r.Waited.Microseconds()), arg("deadline", r.Deadline.Microseconds()), arg("grace", r.DisconnectGrace.Microseconds()),
+		arg("on_ambiguous", string(r.OnAmbiguous)), arg("on_partial", string(r.OnPartial)),
 		arg("version", c.ExpectVersion), arg("new", c.NewTurn != nil), arg("now", t.now))
 }
 
@@ -157,18 +159,19 @@ func (t *tx) claimTurn(c *turns.Claim) error {
 	return err
 }
 
-// The ledger row takes what it repeats of its reply from the reply's own row, for the first call as for later ones.
+// The ledger row takes from its reply's own row whose it is, for the first call as for later ones.
 const insertCall = `INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation,
-		reply_id, epoch, number, first, endpoint, provider, model, idempotency_key, request_hash, request_bytes, create_time)
+		reply_id, epoch, number, first, endpoint, provider, model, provider_model, credential, idempotency_key, request_hash,
+		builder_version, request_bytes, request_body, submitted_at, create_time)
 	SELECT r.conversation_key, @call, c.tenant, c.conversation_id, r.responds_to, r.generation, r.id, r.epoch, @number,
-		@first, r.endpoint, r.provider, r.model, @idempotency_key, r.request_hash, @bytes, @now
+		@first, @endpoint, @provider, @model, @provider_model, @credential, @idempotency_key, @request_hash, @builder, @bytes,
+		@body, CASE WHEN @unsent THEN NULL ELSE @now END, @now
 	FROM turns r JOIN conversations c ON c.conversation_key = r.conversation_key
 	WHERE r.conversation_key = @key AND r.id = @reply`
 
 func (t *tx) claimCall(c *turns.Claim) error { return t.insertCall(c.Key, c.Reply.ID, c.Call) }
 
 func (t *tx) insertCall(key turns.ConversationKey, reply turns.ReplyID, call turns.NewCall) error {
-	_, err := t.exec(insertCall, arg("key", key[:]), blob("reply", reply.UUID), blob("call", call.ID.UUID), arg("number", call.Number),
-		arg("first", call.First), arg("idempotency_key", call.Key), arg("bytes", call.RequestBytes), arg("now", t.now))
+	_, err := t.exec(insertCall, t.callArgs(key, reply, call, bytesArg("body", call.Body))...)
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-var endingVerbs = []turns.Verb{turns.VerbComplete, turns.VerbAbandon}
+var endingVerbs = []turns.Verb{turns.VerbComplete, turns.VerbAbandon, turns.VerbHold}
 
 // End implements turns.Replies.
 func (s *Store) End(ctx context.Context, endings []turns.Ending) ([]turns.EndResult, error) {
@@ -18,12 +18,12 @@ func (s *Store) End(ctx context.Context, endings []turns.Ending) ([]turns.EndRes
 	results := make([]turns.EndResult, len(endings))
 	err := s.writeTx(ctx, "end replies", func(t *tx) error {
 		for _, i := range inKeyOrder(endings, func(e turns.Ending) turns.ConversationKey { return e.Fence.Key }) {
-			won, err := t.end(&endings[i])
+			won, err := t.end(&endings[i], turns.ReplyID{})
 			if err != nil {
 				return err
 			}
-			if won {
-				results[i] = turns.EndResult{Won: true, EndTime: timeOf(t.now)}
+			if results[i].Won = won; won && endings[i].Status != turns.StatusHeld {
+				results[i].EndTime = timeOf(t.now)
 			}
 		}
 		return nil
@@ -34,23 +34,28 @@ func (s *Store) End(ctx context.Context, endings []turns.Ending) ([]turns.EndRes
 	return results, nil
 }
 
+// Only the last owner's own ending settles its reply.
 const endReply = `UPDATE turns SET status = @status, reason = @reason, content = @content, log_len = @length,
 		stop_reason = @stop_reason, input_tokens = @input, cache_read_tokens = @cache_read, cache_write_tokens = @cache_write,
 		output_tokens = @output, reasoning_tokens = @reasoning, token_source = @source, wasted_tokens = @wasted,
 		cost_micros = @cost, provider_calls = @calls, provider_code = @code, retry_after_us = @retry_after,
 		provider_response_id = CASE WHEN @response = '' THEN provider_response_id ELSE @response END,
-		end_time = @now, settled_at = @now
+		end_time = CASE WHEN @status = 'held' THEN NULL ELSE @now END, replaced_by = @replaced_by,
+		next_lookup_at = CASE WHEN @status = 'held' AND @lookup > 0 THEN @now + @lookup END,
+		settled_at = CASE WHEN @reason = 'lease_expired' THEN NULL ELSE @now END
 	WHERE conversation_key = @key AND id = @reply AND status = 'in_flight' AND epoch = @epoch AND owner = @owner
 		AND log_len = @stored`
 
-func (t *tx) end(e *turns.Ending) (won bool, err error) {
+// end ends a reply, in whose place another may come.
+func (t *tx) end(e *turns.Ending, by turns.ReplyID) (won bool, err error) {
 	content, err := turns.EncodePieces(e.Content)
 	if err != nil {
 		return false, err
 	}
 	args := fenceArgs(e.Fence, arg("status", string(e.Status)), arg("reason", string(e.Reason)), textArg("content", content),
 		arg("length", e.Length), arg("stored", e.StoredLength), arg("stop_reason", string(e.StopReason)), arg("code", e.ProviderCode),
-		arg("retry_after", e.RetryAfter.Microseconds()), arg("response", e.ResponseID), arg("calls", e.Usage.Calls), arg("now", t.now))
+		arg("retry_after", e.RetryAfter.Microseconds()), arg("response", e.ResponseID), arg("calls", e.Usage.Calls),
+		blob("replaced_by", by.UUID), arg("lookup", e.LookupIn.Microseconds()), arg("now", t.now))
 	won, err = t.won(endReply, append(args, usageArgs(e.Usage)...)...)
 	if err != nil || !won {
 		return false, err
@@ -59,7 +64,7 @@ func (t *tx) end(e *turns.Ending) (won bool, err error) {
 	if e.Call != nil {
 		outcomes = append(outcomes, *e.Call)
 	}
-	return true, t.clear(e.Fence, outcomes)
+	return true, t.clear(e.Fence, e.Status, outcomes)
 }
 
 const deleteChunks = `DELETE FROM reply_chunks WHERE conversation_key = @key AND reply_id = @reply`
@@ -68,23 +73,26 @@ const deleteChunks = `DELETE FROM reply_chunks WHERE conversation_key = @key AND
 // its request.
 const closeOpenCalls = `UPDATE provider_calls SET class = 'ambiguous', phase = 'written', token_source = 'estimated',
 		input_tokens = (request_bytes * 10 + 34) / 35, wasted_tokens = (request_bytes * 10 + 34) / 35,
-		waste_cause = 'ambiguous', end_time = @now
+		waste_cause = 'ambiguous', request_body = NULL, end_time = @now
 	WHERE conversation_key = @key AND reply_id = @reply AND end_time IS NULL`
 
-// clear removes what a reply only has while it is in flight: its chunks, and calls without an outcome.
-func (t *tx) clear(f turns.Fence, outcomes []turns.CallOutcome) error {
+// clear removes what a reply only has while it is in flight: its chunks, and unless it is held calls without an outcome.
+func (t *tx) clear(f turns.Fence, status turns.Status, outcomes []turns.CallOutcome) error {
 	if _, err := t.exec(deleteChunks, arg("key", f.Key[:]), blob("reply", f.Reply.UUID)); err != nil {
 		return err
 	}
-	return t.closeCalls(f, outcomes)
+	return t.closeCalls(f, outcomes, status == turns.StatusHeld)
 }
 
-// closeCalls closes all calls of a reply, those without an outcome by a guess.
-func (t *tx) closeCalls(f turns.Fence, outcomes []turns.CallOutcome) error {
+// closeCalls closes calls of a reply as given, and unless it keeps them the others by a guess.
+func (t *tx) closeCalls(f turns.Fence, outcomes []turns.CallOutcome, keeps bool) error {
 	for _, o := range outcomes {
 		if err := t.closeCall(o); err != nil {
 			return err
 		}
+	}
+	if keeps {
+		return nil
 	}
 	return t.guessOpenCalls(f)
 }

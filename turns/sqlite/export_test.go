@@ -19,5 +19,8 @@ var Statements = map[string]string{
 	"ownedReplies": ownedReplies, "readUnsettled": readUnsettled, "mayReturn": mayReturn, "reviveReply": reviveReply,
 	"reopenCall": reopenCall, "salvageReply": salvageReply, "settleReply": settleReply, "correctCall": correctCall,
 	"leafBack": leafBack, "markFollowed": markFollowed, "takeOverReply": takeOverReply, "restoreReply": restoreReply,
-	"moveSeq": moveSeq, "growGeneration": growGeneration, "restoreCall": restoreCall,
+	"moveToCall": moveToCall, "noteCall": noteCall, "readCall": readCall, "listCalls": listCalls, "listCallsOf": listCallsOf,
+	"sumCalls": sumCalls, "sumCallsOf": sumCallsOf, "heldReplies": heldReplies, "dueLookups": dueLookups, "takeLookup": takeLookup,
+	"wakeLookup": wakeLookup, "readHeld": readHeld, "resolveHeld": resolveHeld, "isAttempt": isAttempt, "heldCalls": heldCalls,
+	"listWorkers": listWorkers, "moveSeq": moveSeq, "growGeneration": growGeneration, "restoreCall": restoreCall,
 }

@@ -84,6 +84,32 @@ func (s *Store) BuryWorkers(ctx context.Context, except ...turns.WorkerID) (buri
 	return buried, nil
 }
 
+const listWorkers = `SELECT worker_id, name, lease_until, dead, start_time,
+		(SELECT COUNT(*) FROM turns WHERE owner = workers.worker_id AND status = 'in_flight')
+	FROM workers WHERE dead = 0 OR lease_until > @now - 3600000000 ORDER BY start_time, worker_id LIMIT 1000`
+
+// ListWorkers implements turns.Leases.
+func (s *Store) ListWorkers(ctx context.Context) (views []turns.WorkerView, err error) {
+	err = s.readTx(ctx, "list workers", func(t *tx) error {
+		return t.query(func(scan func(...any) error) error {
+			var v turns.WorkerView
+			var until, start int64
+			err := scan(&v.ID.UUID, &v.Name, &until, &v.Dead, &start, &v.InFlight)
+			end := t.now
+			if v.Dead {
+				end = min(end, until)
+			}
+			v.LeaseUntil, v.Uptime = timeOf(until), micros(end-start)
+			views = append(views, v)
+			return err
+		}, listWorkers, arg("now", t.now))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return views, nil
+}
+
 const forgetWorkers = `DELETE FROM workers WHERE dead = 1 AND lease_until < @now - @age
 	AND NOT EXISTS (SELECT 1 FROM turns WHERE owner = workers.worker_id AND status = 'in_flight')`
 

@@ -6,6 +6,37 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
+// The row moves to the route and the request of the call, and forgets the response of the one before. A call that is put
+// back after a later one does not become the call under way.
+const moveToCall = `UPDATE turns SET endpoint = @endpoint, provider = @provider, provider_model = @provider_model,
+		request_hash = @request_hash, builder_version = @builder, provider_response_id = ''
+	WHERE conversation_key = @key AND id = @reply AND NOT EXISTS (SELECT 1 FROM provider_calls
+		WHERE conversation_key = @key AND reply_id = @reply AND number > @number)`
+
+func (t *tx) moveToCall(key turns.ConversationKey, reply turns.ReplyID, c turns.NewCall) error {
+	_, err := t.exec(moveToCall, arg("key", key[:]), blob("reply", reply.UUID), arg("endpoint", c.Route.Endpoint),
+		arg("provider", c.Route.Provider), arg("provider_model", c.Route.ProviderModel), bytesArg("request_hash", c.RequestHash),
+		arg("builder", c.BuilderVersion), arg("number", c.Number))
+	return err
+}
+
+// nextCall adds a call to a reply, which moves to it.
+func (t *tx) nextCall(key turns.ConversationKey, reply turns.ReplyID, c turns.NewCall) error {
+	if err := t.moveToCall(key, reply, c); err != nil {
+		return err
+	}
+	return t.insertCall(key, reply, c)
+}
+
+// callArgs names what a new row of the ledger holds.
+func (t *tx) callArgs(key turns.ConversationKey, reply turns.ReplyID, c turns.NewCall, more ...any) []any {
+	return append(more, arg("key", key[:]), blob("reply", reply.UUID), blob("call", c.ID.UUID), arg("number", c.Number),
+		arg("first", c.First), arg("endpoint", c.Route.Endpoint), arg("provider", c.Route.Provider), arg("model", c.Route.Model),
+		arg("provider_model", c.Route.ProviderModel), arg("credential", c.Route.Credential), arg("idempotency_key", c.Key),
+		bytesArg("request_hash", c.RequestHash), arg("builder", c.BuilderVersion), arg("bytes", c.RequestBytes),
+		arg("unsent", c.Unsent), arg("now", t.now))
+}
+
 const permitCall = `UPDATE turns SET calls = calls + 1, waited_us = waited_us + @waited
 	WHERE conversation_key = @key AND id = @reply AND status = 'in_flight' AND epoch = @epoch AND owner = @owner
 		AND cancel_requested = 0 AND calls < @max
@@ -43,7 +74,7 @@ func (t *tx) permit(p *turns.CallPermit, r *turns.PermitResult) (err error) {
 	if r.Granted, err = t.found(permitCall, args, &r.Calls); err != nil || !r.Granted {
 		return err
 	}
-	return t.insertCall(p.Fence.Key, p.Fence.Reply, p.Call)
+	return t.nextCall(p.Fence.Key, p.Fence.Reply, p.Call)
 }
 
 // CloseCalls implements turns.Replies.
@@ -61,7 +92,8 @@ func (s *Store) CloseCalls(ctx context.Context, outcomes []turns.CallOutcome) er
 const closeCall = `UPDATE provider_calls SET class = @class, phase = @phase, http_status = @status,
 		provider_request_id = @request, provider_response_id = @response, input_tokens = @input, cache_read_tokens = @cache_read,
 		cache_write_tokens = @cache_write, output_tokens = @output, reasoning_tokens = @reasoning, token_source = @source,
-		wasted_tokens = @wasted, cost_micros = @cost, waste_cause = @waste_cause, end_time = @now
+		wasted_tokens = @wasted, cost_micros = @cost, waste_cause = @waste_cause, extra_requests = @extra, output_low = @low,
+		output_high = @high, request_body = NULL, end_time = @now
 	WHERE conversation_key = @key AND call_id = @call AND end_time IS NULL`
 
 func (t *tx) closeCall(o turns.CallOutcome) error {
@@ -70,9 +102,13 @@ func (t *tx) closeCall(o turns.CallOutcome) error {
 }
 
 func (t *tx) outcomeArgs(o turns.CallOutcome) []any {
-	return append(usageArgs(o.Usage), arg("key", o.Key[:]), blob("call", o.ID.UUID), arg("class", string(o.Class)),
-		arg("phase", string(o.Phase)), arg("status", o.HTTPStatus), arg("request", o.RequestID), arg("response", o.ResponseID),
-		arg("waste_cause", o.WasteCause), arg("now", t.now))
+	return append(outcomeValues(o), arg("key", o.Key[:]), blob("call", o.ID.UUID), arg("now", t.now))
+}
+
+func outcomeValues(o turns.CallOutcome) []any {
+	return append(usageArgs(o.Usage), arg("class", string(o.Class)), arg("phase", string(o.Phase)), arg("status", o.HTTPStatus),
+		arg("request", o.RequestID), arg("response", o.ResponseID), arg("waste_cause", o.WasteCause), arg("extra", o.Extra),
+		arg("low", o.Low), arg("high", o.High))
 }
 
 // Checkpoint implements turns.Replies.

@@ -12,11 +12,11 @@ const restoreReply = `INSERT INTO turns (conversation_key, id, role, parent_id, 
 		attempt, epoch, owner, endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls,
 		waited_us, disconnect_grace_us, content, log_len, stop_reason, input_tokens, cache_read_tokens, cache_write_tokens,
 		output_tokens, reasoning_tokens, token_source, wasted_tokens, cost_micros, provider_calls, provider_response_id,
-		provider_code, retry_after_us, submitted_at, create_time, end_time, settled_at)
+		provider_code, retry_after_us, on_ambiguous, on_partial, create_time, end_time, settled_at)
 	SELECT @key, @reply, 'assistant', u.id, u.id, @seq, @options, @generation, 'abandoned', @reason, @attempt, @epoch, @owner,
 		@endpoint, @provider, @model, @provider_model, @request_hash, @builder, @window, @calls, @waited, @grace, @content,
 		@length, @stop_reason, @input, @cache_read, @cache_write, @output, @reasoning, @source, @wasted, @cost, @provider_calls,
-		@response, @code, @retry_after, @now, @now, @now, @now
+		@response, @code, @retry_after, @on_ambiguous, @on_partial, @now, @now, @now
 	FROM turns u JOIN conversations c ON c.conversation_key = u.conversation_key
 	WHERE u.conversation_key = @key AND u.id = @turn AND u.role = 'user' AND c.version = @version AND c.deleted_at IS NULL
 	ON CONFLICT (conversation_key, id) DO NOTHING
@@ -30,12 +30,14 @@ const growGeneration = `UPDATE turns SET generation = MAX(generation, @generatio
 
 // A call that the ledger has already stays as it is there.
 const restoreCall = `INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id,
-		epoch, number, first, endpoint, provider, model, class, phase, http_status, idempotency_key, request_hash, request_bytes,
-		provider_request_id, provider_response_id, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens,
-		reasoning_tokens, token_source, waste_cause, wasted_tokens, cost_micros, create_time, end_time)
+		epoch, number, first, endpoint, provider, model, provider_model, credential, class, phase, http_status, idempotency_key,
+		request_hash, builder_version, request_bytes, submitted_at, provider_request_id, provider_response_id, input_tokens,
+		cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens, token_source, waste_cause, wasted_tokens,
+		cost_micros, extra_requests, output_low, output_high, create_time, end_time)
 	SELECT r.conversation_key, @call, c.tenant, c.conversation_id, r.responds_to, r.generation, r.id, r.epoch, @number, @first,
-		r.endpoint, r.provider, r.model, @class, @phase, @status, @idempotency_key, r.request_hash, @bytes, @request, @response,
-		@input, @cache_read, @cache_write, @output, @reasoning, @source, @waste_cause, @wasted, @cost, @now, @now
+		@endpoint, @provider, @model, @provider_model, @credential, @class, @phase, @status, @idempotency_key, @request_hash,
+		@builder, @bytes, CASE WHEN @unsent THEN NULL ELSE @now END, @request, @response, @input, @cache_read, @cache_write, @output, @reasoning,
+		@source, @waste_cause, @wasted, @cost, @extra, @low, @high, @now, @now
 	FROM turns r JOIN conversations c ON c.conversation_key = r.conversation_key
 	WHERE r.conversation_key = @key AND r.id = @reply
 	ON CONFLICT (conversation_key, call_id) DO NOTHING`
@@ -81,16 +83,13 @@ func (t *tx) restoreReply(l *turns.LostReply) (bool, error) {
 		blob("window", r.WindowStart.UUID), arg("calls", r.Calls), arg("waited", r.Waited.Microseconds()),
 		arg("grace", r.DisconnectGrace.Microseconds()), arg("length", e.Length), arg("stop_reason", string(e.StopReason)),
 		arg("provider_calls", e.Usage.Calls), arg("response", e.ResponseID), arg("code", e.ProviderCode),
-		arg("retry_after", e.RetryAfter.Microseconds()), arg("now", t.now))...)
+		arg("retry_after", e.RetryAfter.Microseconds()), arg("on_ambiguous", string(r.OnAmbiguous)),
+		arg("on_partial", string(r.OnPartial)), arg("now", t.now))...)
 }
 
 func (t *tx) restoreCalls(l *turns.LostReply) error {
 	for i, c := range l.Calls {
-		o := l.Outcomes[i]
-		o.Key, o.ID = l.Key, c.ID
-		args := append(t.outcomeArgs(o), blob("reply", l.Reply.ID.UUID), arg("number", c.Number), arg("first", c.First),
-			arg("idempotency_key", c.Key), arg("bytes", c.RequestBytes))
-		if _, err := t.exec(restoreCall, args...); err != nil {
+		if _, err := t.exec(restoreCall, t.callArgs(l.Key, l.Reply.ID, c, outcomeValues(l.Outcomes[i])...)...); err != nil {
 			return err
 		}
 	}

@@ -102,12 +102,12 @@ func (t *tx) mayReturn(f turns.Fence, log []turns.Piece, verb turns.Verb, to tur
 const reviveReply = `UPDATE turns SET status = 'in_flight', reason = '', epoch = epoch + 1, owner = @owner, content = '',
 		log_len = @length, input_tokens = 0, cache_read_tokens = 0, cache_write_tokens = 0, output_tokens = 0,
 		reasoning_tokens = 0, token_source = '', wasted_tokens = 0, cost_micros = 0, provider_calls = 0,
-		deadline_at = @now + @deadline, end_time = NULL
+		deadline_at = @now + @deadline, end_time = NULL, replaced_by = NULL
 	WHERE conversation_key = @key AND id = @reply AND EXISTS (SELECT 1 FROM workers WHERE worker_id = @owner AND dead = 0)`
 
 const reopenCall = `UPDATE provider_calls SET class = '', phase = '', http_status = 0, input_tokens = 0, cache_read_tokens = 0,
 		cache_write_tokens = 0, output_tokens = 0, reasoning_tokens = 0, token_source = '', wasted_tokens = 0, cost_micros = 0,
-		waste_cause = '', end_time = NULL
+		waste_cause = '', extra_requests = 0, output_low = 0, output_high = 0, end_time = NULL
 	WHERE conversation_key = @key AND call_id = @call AND reply_id = @reply`
 
 // Revive implements turns.Returns.

@@ -20,7 +20,8 @@ const rowColumns = `r.id, r.role, r.parent_id, r.seq, r.options, r.generation, r
 	r.attempt, r.epoch, r.owner, r.endpoint, r.provider, r.model, r.request_hash, r.window_start, r.calls, r.waited_us,
 	r.log_len, r.stop_reason, r.input_tokens, r.cache_read_tokens, r.cache_write_tokens, r.output_tokens,
 	r.reasoning_tokens, r.token_source, r.wasted_tokens, r.cost_micros, r.provider_calls, r.provider_code,
-	r.retry_after_us, r.settled_at IS NOT NULL, r.cancel_requested,
+	r.retry_after_us, r.builder_version, r.provider_model, r.provider_response_id, r.on_ambiguous, r.on_partial, r.replaced_by,
+	r.settled_at IS NOT NULL, r.cancel_requested,
 	COALESCE(c.last_turn_id <> r.responds_to, 0), r.disconnect_grace_us, r.followed_until, r.create_time, r.end_time, c.conversation_id,
 	w.lease_until, w.dead, `
 
@@ -55,7 +56,8 @@ func scanRow(scan func(...any) error, now int64, more ...any) (row, error) {
 	dest := []any{&r.id.UUID, &role, &r.parent.UUID, &r.seq, &r.options, &a.Generation, &a.Turn.UUID, &a.Status, &a.Reason,
 		&a.Attempt, &a.Epoch, &a.Owner.UUID, &a.Endpoint, &a.Provider, &a.Model, &a.RequestHash, &a.WindowStart.UUID, &a.Calls,
 		&r.waitedUS, &a.Length, &a.StopReason, &u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning, &u.Source,
-		&u.Wasted, &u.CostMicros, &u.Calls, &a.ProviderCode, &r.retryUS, &a.Settled, &a.CancelRequested, &a.LaterTurn, &r.graceUS, &r.followedUntil, &r.createTime,
+		&u.Wasted, &u.CostMicros, &u.Calls, &a.ProviderCode, &r.retryUS, &a.BuilderVersion, &a.ProviderModel, &a.ResponseID,
+		&a.OnAmbiguous, &a.OnPartial, &a.ReplacedBy.UUID, &a.Settled, &a.CancelRequested, &a.LaterTurn, &r.graceUS, &r.followedUntil, &r.createTime,
 		&r.endTime, &a.Conversation.UUID, &r.leaseUntil, &r.dead, &r.content}
 	err := scan(append(dest, more...)...)
 	if err != nil {
@@ -139,6 +141,14 @@ func blob(name string, id uuid.UUID) sql.NamedArg {
 	return sql.Named(name, id[:])
 }
 
+// bytesArg is bytes as they are stored; none at all are NULL.
+func bytesArg(name string, data []byte) sql.NamedArg {
+	if data == nil {
+		return sql.Named(name, nil)
+	}
+	return sql.Named(name, data)
+}
+
 // textArg is encoded JSON as it is stored; the tables are strict about text and blobs.
 func textArg(name string, data []byte) sql.NamedArg { return sql.Named(name, string(data)) }
 
@@ -181,11 +191,15 @@ func optionsArg(name string, o turns.Options) (sql.NamedArg, error) {
 
 // wrongState refuses what the table of transitions does not have.
 func wrongState(verb turns.Verb, to turns.Status, reason turns.Reason) error {
-	return &turns.Error{Code: turns.CodeWrongState, Problem: fmt.Sprintf("a reply in flight can't become %s %s by %s", to, reason, verb)}
+	return &turns.Error{Code: turns.CodeWrongState, Problem: fmt.Sprintf("no reply can become %s %s by %s here", to, reason, verb)}
 }
 
 // allowed reports whether a reply in flight may become this by one of the verbs that a method serves.
 func allowed(verbs []turns.Verb, verb turns.Verb, to turns.Status, reason turns.Reason) bool {
-	_, ok := turns.Allowed(turns.StatusInFlight, "", verb, to, reason)
+	return allowedFrom(turns.StatusInFlight, verbs, verb, to, reason)
+}
+
+func allowedFrom(from turns.Status, verbs []turns.Verb, verb turns.Verb, to turns.Status, reason turns.Reason) bool {
+	_, ok := turns.Allowed(from, "", verb, to, reason)
 	return ok && slices.Contains(verbs, verb) && (reason != "") == (to == turns.StatusAbandoned)
 }

@@ -11,7 +11,7 @@ const salvageReply = `UPDATE turns SET status = 'complete', reason = '', content
 		output_tokens = @output, reasoning_tokens = @reasoning, token_source = @source, wasted_tokens = @wasted,
 		cost_micros = @cost, provider_calls = @calls,
 		provider_response_id = CASE WHEN @response = '' THEN provider_response_id ELSE @response END,
-		end_time = @now, settled_at = @now
+		end_time = @now, settled_at = @now, replaced_by = NULL
 	WHERE conversation_key = @key AND id = @reply`
 
 // Salvage implements turns.Returns. An ending that is not complete is CodeWrongState.
@@ -72,7 +72,8 @@ func (t *tx) settle(text string, e *turns.Ending, more ...any) error {
 const correctCall = `UPDATE provider_calls SET class = @class, phase = @phase, http_status = @status,
 		provider_request_id = @request, provider_response_id = @response, input_tokens = @input, cache_read_tokens = @cache_read,
 		cache_write_tokens = @cache_write, output_tokens = @output, reasoning_tokens = @reasoning, token_source = @source,
-		wasted_tokens = @wasted, cost_micros = @cost, waste_cause = @waste_cause, end_time = @now
+		wasted_tokens = @wasted, cost_micros = @cost, waste_cause = @waste_cause, extra_requests = @extra, output_low = @low,
+		output_high = @high, request_body = NULL, end_time = @now
 	WHERE conversation_key = @key AND call_id = @call AND reply_id = @reply`
 
 func (t *tx) correctCall(reply turns.ReplyID, o turns.CallOutcome) error {

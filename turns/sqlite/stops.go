@@ -16,7 +16,9 @@ const stopTurn = `UPDATE turns SET cancelled_generation = generation
 const stopReply = `UPDATE turns SET cancel_requested = 1,
 		status = CASE status WHEN 'held' THEN 'abandoned' ELSE status END,
 		reason = CASE status WHEN 'held' THEN 'cancelled' ELSE reason END,
-		end_time = CASE status WHEN 'held' THEN @now ELSE end_time END
+		end_time = CASE status WHEN 'held' THEN @now ELSE end_time END, next_lookup_at = NULL,
+		input_tokens = input_tokens + @tokens, wasted_tokens = wasted_tokens + @tokens, provider_calls = provider_calls + @calls,
+		token_source = CASE WHEN @calls > 0 THEN 'estimated' ELSE token_source END
 	WHERE conversation_key = @key AND responds_to = @turn AND role = 'assistant' AND (@generation = 0 OR generation = @generation)
 		AND (status = 'held' OR status = 'in_flight' AND cancel_requested = 0)`
 
@@ -33,7 +35,7 @@ func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn
 		if err != nil {
 			return err
 		}
-		stopped, err := t.won(stopReply, arg("key", key[:]), blob("turn", turn.UUID), arg("generation", generation), arg("now", t.now))
+		stopped, err := t.stopReply(key, turn, generation)
 		if err != nil {
 			return err
 		}
@@ -60,6 +62,30 @@ func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn
 		return turns.Reply{}, err
 	}
 	return reply, nil
+}
+
+// The estimate is that of closeOpenCalls.
+const heldCalls = `SELECT r.id,
+		(SELECT COUNT(*) FROM provider_calls p
+			WHERE p.conversation_key = @key AND p.reply_id = r.id AND p.end_time IS NULL),
+		(SELECT COALESCE(SUM((p.request_bytes * 10 + 34) / 35), 0) FROM provider_calls p
+			WHERE p.conversation_key = @key AND p.reply_id = r.id AND p.end_time IS NULL)
+	FROM turns r WHERE r.conversation_key = @key AND r.responds_to = @turn AND r.role = 'assistant' AND r.status = 'held'
+		AND (@generation = 0 OR r.generation = @generation)`
+
+// stopReply marks a reply in flight, or ends one that is held with its calls.
+func (t *tx) stopReply(key turns.ConversationKey, turn turns.TurnID, generation int32) (stopped bool, err error) {
+	args := []any{arg("key", key[:]), blob("turn", turn.UUID), arg("generation", generation)}
+	var calls, tokens int64
+	held := turns.Fence{Key: key}
+	found, err := t.found(heldCalls, args, &held.Reply.UUID, &calls, &tokens)
+	if err != nil {
+		return false, err
+	}
+	if stopped, err = t.won(stopReply, append(args, arg("calls", calls), arg("tokens", tokens), arg("now", t.now))...); err != nil || !found {
+		return stopped, err
+	}
+	return stopped, t.guessOpenCalls(held)
 }
 
 const moveVersion = `UPDATE conversations SET version = version + 1 WHERE conversation_key = @key`

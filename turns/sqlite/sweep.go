@@ -31,7 +31,8 @@ func (s *Store) StaleReplies(ctx context.Context, q turns.StaleQuery) (stale []t
 			return err
 		}
 		for i := range stale {
-			if err := t.fillStale(&stale[i]); err != nil {
+			s := &stale[i]
+			if s.OpenCalls, err = t.ledgerOf(s.Key, &s.Reply); err != nil {
 				return err
 			}
 		}
@@ -60,33 +61,11 @@ func (t *tx) stale(text string, args []any) (stale []turns.StaleReply, err error
 	return stale, err
 }
 
-const readLedger = `SELECT call_id, request_bytes, provider, model, first, end_time IS NOT NULL, input_tokens, cache_read_tokens,
-		cache_write_tokens, output_tokens, reasoning_tokens, token_source, wasted_tokens, cost_micros
-	FROM provider_calls WHERE conversation_key = @key AND reply_id = @reply ORDER BY number`
-
-// fillStale adds a stale reply's calls: what the closed ones used, and the open ones.
-func (t *tx) fillStale(s *turns.StaleReply) error {
-	return t.query(func(scan func(...any) error) error {
-		var call turns.OpenCall
-		var closed bool
-		u := turns.Usage{Calls: 1}
-		if err := scan(&call.ID.UUID, &call.RequestBytes, &call.Provider, &call.Model, &call.First, &closed, &u.Input, &u.CacheRead,
-			&u.CacheWrite, &u.Output, &u.Reasoning, &u.Source, &u.Wasted, &u.CostMicros); err != nil {
-			return err
-		}
-		if closed {
-			s.Reply.Usage = s.Reply.Usage.Add(u)
-		} else {
-			s.OpenCalls = append(s.OpenCalls, call)
-		}
-		return nil
-	}, readLedger, arg("key", s.Key[:]), blob("reply", s.Reply.ID.UUID))
-}
-
 const sweepReply = `UPDATE turns SET status = @status, reason = @reason, content = @content, input_tokens = @input,
 		cache_read_tokens = @cache_read, cache_write_tokens = @cache_write, output_tokens = @output,
 		reasoning_tokens = @reasoning, token_source = @source, wasted_tokens = @wasted, cost_micros = @cost,
-		provider_calls = @calls, end_time = CASE WHEN @status = 'held' THEN NULL ELSE @now END
+		provider_calls = @calls, end_time = CASE WHEN @status = 'held' THEN NULL ELSE @now END,
+		next_lookup_at = CASE WHEN @status = 'held' AND @lookup > 0 THEN @now + @lookup END
 	WHERE conversation_key = @key AND id = @reply AND status = 'in_flight' AND epoch = @epoch AND owner = @owner
 		AND log_len = @length
 		AND (@stopped AND cancel_requested OR deadline_at <= @now OR NOT EXISTS (SELECT 1 FROM workers WHERE worker_id = @owner AND dead = 0))`
@@ -104,12 +83,13 @@ func (s *Store) Sweep(ctx context.Context, sw turns.Sweeping) (won bool, err err
 	}
 	err = s.writeTx(ctx, "sweep", func(t *tx) error {
 		args := fenceArgs(sw.Fence, arg("status", string(sw.Status)), arg("reason", string(sw.Reason)), textArg("content", content),
-			arg("length", sw.Length), arg("stopped", sw.Verb == turns.VerbCancel), arg("calls", sw.Usage.Calls), arg("now", t.now))
+			arg("length", sw.Length), arg("stopped", sw.Verb == turns.VerbCancel), arg("calls", sw.Usage.Calls),
+			arg("lookup", sw.LookupIn.Microseconds()), arg("now", t.now))
 		won, err = t.won(sweepReply, append(args, usageArgs(sw.Usage)...)...)
 		if err != nil || !won {
 			return err
 		}
-		return t.clear(sw.Fence, sw.Calls)
+		return t.clear(sw.Fence, sw.Status, sw.Calls)
 	})
 	return won && err == nil, err
 }

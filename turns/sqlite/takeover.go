@@ -7,9 +7,9 @@ import (
 )
 
 // The conversation is only looked at: a claim that was computed beside a takeover is judged by its version, which stays.
-const takeOverReply = `UPDATE turns SET epoch = epoch + 1, owner = @new_owner, calls = calls + 1
+const takeOverReply = `UPDATE turns SET epoch = epoch + 1, owner = @new_owner, calls = calls + @spends
 	WHERE conversation_key = @key AND id = @reply AND status = 'in_flight' AND epoch = @epoch AND owner = @owner
-		AND log_len = @stored AND cancel_requested = 0 AND epoch < @max_epoch AND calls < @max_calls
+		AND log_len = @stored AND cancel_requested = 0 AND epoch < @max_epoch AND (NOT @spends OR calls < @max_calls)
 		AND (deadline_at IS NULL OR deadline_at > @now)
 		AND EXISTS (SELECT 1 FROM workers WHERE worker_id = @new_owner AND dead = 0)
 		AND NOT EXISTS (SELECT 1 FROM workers WHERE worker_id = @owner AND dead = 0)
@@ -19,22 +19,23 @@ const takeOverReply = `UPDATE turns SET epoch = epoch + 1, owner = @new_owner, c
 	RETURNING calls, COALESCE(deadline_at - @now, 0)`
 
 // TakeOver implements turns.Returns. Calls that are open and that the takeover does not name are closed as sent and
-// unknown, as with an ending.
+// unknown, as with an ending; unless it has no call of its own.
 func (s *Store) TakeOver(ctx context.Context, v turns.Takeover) (turns.TakeoverResult, error) {
 	var result turns.TakeoverResult
+	spends := v.Call.ID != (turns.CallID{})
 	err := s.writeTx(ctx, "take over", func(t *tx) (err error) {
 		args := fenceArgs(v.Fence, blob("new_owner", v.Owner.UUID), arg("stored", v.StoredLength), arg("max_epoch", turns.MaxEpoch),
-			arg("max_calls", v.MaxCalls), arg("now", t.now))
+			arg("max_calls", v.MaxCalls), arg("spends", spends), arg("now", t.now))
 		var left int64
 		result.Won, err = t.found(takeOverReply, args, &result.Calls, &left)
 		result.Left = micros(left)
 		if err != nil || !result.Won {
 			return err
 		}
-		if err := t.closeCalls(v.Fence, v.Closed); err != nil {
+		if err := t.closeCalls(v.Fence, v.Closed, !spends); err != nil || !spends {
 			return err
 		}
-		return t.insertCall(v.Fence.Key, v.Fence.Reply, v.Call)
+		return t.nextCall(v.Fence.Key, v.Fence.Reply, v.Call)
 	})
 	if err != nil {
 		return turns.TakeoverResult{}, err

@@ -64,6 +64,7 @@ func aReplyCarriesItsClaim(t *testing.T, w *world) {
 		Conversation: c.id, ID: claim.Reply.ID, Turn: claim.Turn, Status: turns.StatusInFlight, Attempt: 1, Generation: 3,
 		Epoch: 1, Owner: w.worker, Endpoint: "local", Provider: "anthropic", Model: "demo", Calls: 2,
 		Waited: 1500 * time.Millisecond, RequestHash: []byte("request"), WindowStart: claim.Turn.Row(),
+		BuilderVersion: 1, ProviderModel: "demo-1", OnAmbiguous: turns.OnAmbiguousHold, OnPartial: turns.OnPartialContinue,
 		CreateTime: result.CreateTime,
 	}, w.read(c, claim.Reply.ID), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(turns.Reply{}, "LeaseLeft", "Age"))
 	require.EqualValues(t, 1, w.count("SELECT count(*) FROM turns WHERE status = 'in_flight' AND provider_model = 'demo-1' AND builder_version = 1"))

@@ -298,3 +298,53 @@ func (f *Faults) RequestStop(ctx context.Context, key turns.ConversationKey, tur
 func (f *Faults) Select(ctx context.Context, s turns.Selection) (bool, error) {
 	return spoil(ctx, f, "Select", func() (bool, error) { return f.store.Select(ctx, s) })
 }
+
+// ListWorkers implements turns.Store.
+func (f *Faults) ListWorkers(ctx context.Context) ([]turns.WorkerView, error) {
+	return spoil(ctx, f, "ListWorkers", func() ([]turns.WorkerView, error) { return f.store.ListWorkers(ctx) })
+}
+
+// Replace implements turns.Store.
+func (f *Faults) Replace(ctx context.Context, r turns.Replacement) (turns.ClaimResult, error) {
+	return spoil(ctx, f, "Replace", func() (turns.ClaimResult, error) { return f.store.Replace(ctx, r) })
+}
+
+// HeldReplies implements turns.Store.
+func (f *Faults) HeldReplies(ctx context.Context, q turns.HeldQuery) ([]turns.HeldReply, error) {
+	return spoil(ctx, f, "HeldReplies", func() ([]turns.HeldReply, error) { return f.store.HeldReplies(ctx, q) })
+}
+
+// DueLookups implements turns.Store.
+func (f *Faults) DueLookups(ctx context.Context, base, most time.Duration, limit int) ([]turns.HeldReply, error) {
+	return spoil(ctx, f, "DueLookups", func() ([]turns.HeldReply, error) { return f.store.DueLookups(ctx, base, most, limit) })
+}
+
+// WakeLookup implements turns.Store.
+func (f *Faults) WakeLookup(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, generation int32) (bool, error) {
+	return spoil(ctx, f, "WakeLookup", func() (bool, error) { return f.store.WakeLookup(ctx, key, turn, generation) })
+}
+
+// ResolveHeld implements turns.Store.
+func (f *Faults) ResolveHeld(ctx context.Context, r turns.Resolution) (turns.EndResult, error) {
+	return spoil(ctx, f, "ResolveHeld", func() (turns.EndResult, error) { return f.store.ResolveHeld(ctx, r) })
+}
+
+// NoteCalls implements turns.Store.
+func (f *Faults) NoteCalls(ctx context.Context, notes []turns.CallNote) ([]turns.NoteResult, error) {
+	return spoil(ctx, f, "NoteCalls", func() ([]turns.NoteResult, error) { return f.store.NoteCalls(ctx, notes) })
+}
+
+// ReadCall implements turns.Store.
+func (f *Faults) ReadCall(ctx context.Context, key turns.ConversationKey, id turns.CallID) (turns.OpenCall, error) {
+	return spoil(ctx, f, "ReadCall", func() (turns.OpenCall, error) { return f.store.ReadCall(ctx, key, id) })
+}
+
+// ListCalls implements turns.Store.
+func (f *Faults) ListCalls(ctx context.Context, q turns.LedgerQuery) ([]turns.LedgerCall, error) {
+	return spoil(ctx, f, "ListCalls", func() ([]turns.LedgerCall, error) { return f.store.ListCalls(ctx, q) })
+}
+
+// SumCalls implements turns.Store.
+func (f *Faults) SumCalls(ctx context.Context, filter turns.LedgerFilter) (turns.LedgerSums, error) {
+	return spoil(ctx, f, "SumCalls", func() (turns.LedgerSums, error) { return f.store.SumCalls(ctx, filter) })
+}

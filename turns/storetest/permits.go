@@ -23,7 +23,7 @@ func permits() []promise {
 // permitFor asks for the n-th call of a claimed reply.
 func permitFor(c turns.Claim, n int) turns.CallPermit {
 	return turns.CallPermit{Fence: fenceOf(c), Turn: c.Turn, MaxCalls: 3, Waited: time.Second,
-		Call: turns.NewCall{ID: newCallID(), Number: n, Key: "key", RequestBytes: 100}}
+		Call: newCall(n)}
 }
 
 func (w *world) permit(p turns.CallPermit) turns.PermitResult {

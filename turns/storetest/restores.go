@@ -51,12 +51,14 @@ func restores() []promise {
 func (w *world) restoring(c turns.Claim) turns.LostReply {
 	w.t.Helper()
 	st := w.lookup(conversationOf(c.Tenant, c.Conversation.UUID), c.Turn)
-	calls := []turns.NewCall{{ID: newCallID(), Number: 1, First: true, Key: "one", RequestBytes: 40}, {ID: newCallID(), Number: 2, Key: "two", RequestBytes: 50}}
+	calls := []turns.NewCall{newCall(1), newCall(2)}
+	calls[0].Key, calls[0].RequestBytes, calls[1].Key, calls[1].RequestBytes = "one", 40, "two", 50
 	l := turns.LostReply{
 		Key: c.Key, Tenant: c.Tenant, Conversation: c.Conversation, ExpectVersion: st.Version, NextSeq: st.NextSeq, Turn: c.Turn,
 		Reply: turns.NewReply{ID: newReplyID(), Attempt: st.Newest.Attempt + 1, Epoch: 2, Generation: st.Turn.Generation,
 			Owner: w.worker, Route: testRoute, Calls: 2, Waited: time.Second, RequestHash: []byte("lost"), BuilderVersion: 1,
-			WindowStart: c.Turn.Row(), Options: turns.Options{System: "s"}, Deadline: hour, DisconnectGrace: time.Minute},
+			WindowStart: c.Turn.Row(), Options: turns.Options{System: "s"}, Deadline: hour, DisconnectGrace: time.Minute,
+			OnAmbiguous: turns.OnAmbiguousRetry},
 		Ending:   abandoning(c, 0, turns.ReasonLeaseExpired, whole("lost")),
 		Calls:    calls,
 		Outcomes: []turns.CallOutcome{*closing(c.Key, calls[0].ID, turns.ClassTransient), *closing(c.Key, calls[1].ID, turns.ClassOK)},
@@ -97,6 +99,7 @@ func aRestoredReplyIsOver(t *testing.T, w *world) {
 		DisconnectGrace: time.Minute, Content: []turns.Piece{whole("lost")}, Length: 6, StopReason: turns.StopEndTurn,
 		Endpoint: "local", Provider: "anthropic", Model: "demo", Usage: l.Ending.Usage, Calls: 2, Waited: time.Second,
 		RequestHash: []byte("lost"), WindowStart: claim.Turn.Row(), ProviderCode: "code", RetryAfter: 3 * time.Second,
+		BuilderVersion: 1, ProviderModel: "demo-1", ResponseID: "resp", OnAmbiguous: turns.OnAmbiguousRetry,
 	}, got, cmpopts.IgnoreFields(turns.Reply{}, "CreateTime", "EndTime", "Age", "LeaseLeft"))
 	require.False(t, got.EndTime.IsZero())
 	require.False(t, got.CreateTime.IsZero())

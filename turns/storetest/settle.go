@@ -129,6 +129,7 @@ func aSettledReplyStays(t *testing.T, w *world) {
 	require.True(t, w.settle(e))
 	after := w.read(c, claim.Reply.ID)
 	before.Content, before.Length, before.Usage, before.Settled, before.Age = e.Content, 8, e.Usage, true, after.Age
+	before.ResponseID = e.ResponseID
 	equal(t, before, after)
 	require.Equal(t, version, w.lookup(c, claim.Turn).Version)
 	require.EqualValues(t, 1, w.count("SELECT count(*) FROM turns WHERE provider_response_id = 'resp'"))

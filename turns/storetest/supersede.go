@@ -70,9 +70,9 @@ func aRegenerateReplaces(t *testing.T, w *world) {
 func aSupersededReplyKeepsAll(t *testing.T, w *world) {
 	c, first := w.answered()
 	before := w.read(c, first.Reply.ID)
-	w.win(w.regenerate(c, first.Turn))
+	second := w.win(w.regenerate(c, first.Turn))
 	after := w.read(c, first.Reply.ID)
-	before.Status, before.Reason = turns.StatusAbandoned, turns.ReasonSuperseded
+	before.Status, before.Reason, before.ReplacedBy = turns.StatusAbandoned, turns.ReasonSuperseded, second.Reply.ID
 	before.Age, after.Age = 0, 0
 	equal(t, before, after)
 }

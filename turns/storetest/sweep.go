@@ -96,7 +96,7 @@ func aDeadWorkersReplyIsStale(t *testing.T, w *world) {
 	require.True(t, stale[0].OwnerDead)
 	require.False(t, stale[0].DeadlinePassed)
 	require.False(t, stale[0].CancelRequested)
-	equal(t, []turns.OpenCall{{ID: p.Call.ID, RequestBytes: 100, Provider: "anthropic", Model: "demo"}}, stale[0].OpenCalls)
+	equal(t, []turns.OpenCall{openOf(p.Call)}, stale[0].OpenCalls, ageless)
 	w.askToStop(claim.Reply.ID)
 	require.True(t, w.stale(turns.StaleQuery{})[0].CancelRequested)
 }
@@ -170,7 +170,7 @@ func anUnknownWorkersReplyIsStale(t *testing.T, w *world) {
 	stale := w.stale(turns.StaleQuery{})
 	require.Len(t, stale, 1)
 	require.True(t, stale[0].OwnerDead)
-	equal(t, []turns.OpenCall{{ID: claim.Call.ID, RequestBytes: 100, Provider: "anthropic", Model: "demo", First: true}}, stale[0].OpenCalls)
+	equal(t, []turns.OpenCall{openOf(claim.Call)}, stale[0].OpenCalls, ageless)
 	require.True(t, w.sweep(sweeping(claim, 0)))
 }
 

@@ -96,10 +96,12 @@ func (w *world) deserted() (conversation, turns.Claim) {
 
 // takingOver gives a claim's reply to the world's worker.
 func (w *world) takingOver(c turns.Claim, stored uint32) turns.Takeover {
+	call := newCall(2)
+	call.Key, call.RequestBytes = "next", 70
 	return turns.Takeover{
 		Fence: fenceOf(c), StoredLength: stored, Owner: w.worker, MaxCalls: 8,
 		Closed: []turns.CallOutcome{*closing(c.Key, c.Call.ID, turns.ClassTransient)},
-		Call:   turns.NewCall{ID: newCallID(), Number: 2, Key: "next", RequestBytes: 70},
+		Call:   call,
 	}
 }
 

@@ -56,7 +56,9 @@ func allVerbs() (verbs []turns.Verb) {
 	return verbs
 }
 
-func endingSteps() (within, outside []step) { return steps(turns.VerbComplete, turns.VerbAbandon) }
+func endingSteps() (within, outside []step) {
+	return steps(turns.VerbComplete, turns.VerbAbandon, turns.VerbHold)
+}
 
 func sweepSteps() (within, outside []step) {
 	return steps(turns.VerbSweep, turns.VerbExpire, turns.VerbCancel)

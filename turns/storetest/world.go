@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
@@ -150,7 +151,13 @@ func newTurnID() turns.TurnID   { return turns.TurnID{UUID: uuid.New()} }
 func newReplyID() turns.ReplyID { return turns.ReplyID{UUID: uuid.New()} }
 func newCallID() turns.CallID   { return turns.CallID{UUID: uuid.New()} }
 
-var testRoute = turns.Route{Model: "demo", Endpoint: "local", Provider: "anthropic", ProviderModel: "demo-1"}
+var testRoute = turns.Route{Model: "demo", Endpoint: "local", Provider: "anthropic", ProviderModel: "demo-1", Credential: "digest"}
+
+// newCall is the n-th call of a reply, for the route of the tests.
+func newCall(n int) turns.NewCall {
+	return turns.NewCall{ID: newCallID(), Number: n, First: n == 1, Key: "key", Route: testRoute, RequestHash: []byte("request"),
+		BuilderVersion: 1, RequestBytes: 100}
+}
 
 // first is a claim of a new turn in a conversation that does not exist yet.
 func (w *world) first(c conversation) turns.Claim {
@@ -159,10 +166,21 @@ func (w *world) first(c conversation) turns.Claim {
 		Key: c.key, Tenant: c.tenant, Subject: "subject", Conversation: c.id, NextSeq: 1, Turn: turn,
 		NewTurn: &turns.NewTurn{InputHash: []byte("hash"), Content: []turns.Block{turns.Text{Text: "hello"}}},
 		Reply: turns.NewReply{ID: newReplyID(), Attempt: 1, Generation: 1, Owner: w.worker, Route: testRoute, Calls: 1,
-			RequestHash: []byte("request"), BuilderVersion: 1, WindowStart: turn.Row(), Deadline: time.Hour},
-		Call: turns.NewCall{ID: newCallID(), Number: 1, First: true, Key: "key", RequestBytes: 100},
+			RequestHash: []byte("request"), BuilderVersion: 1, WindowStart: turn.Row(), Deadline: time.Hour,
+			OnAmbiguous: turns.OnAmbiguousHold, OnPartial: turns.OnPartialContinue},
+		Call: newCall(1),
 	}
 }
+
+// openOf is a new call as its row is read while it is open, but for its age.
+func openOf(c turns.NewCall) turns.OpenCall {
+	return turns.OpenCall{ID: c.ID, Number: c.Number, First: c.First, Key: c.Key, Endpoint: c.Route.Endpoint,
+		Provider: c.Route.Provider, Model: c.Route.Model, ProviderModel: c.Route.ProviderModel, Credential: c.Route.Credential,
+		RequestHash: c.RequestHash, BuilderVersion: c.BuilderVersion, RequestBytes: c.RequestBytes, HasBody: c.Body != nil,
+		Submitted: !c.Unsent}
+}
+
+var ageless = cmpopts.IgnoreFields(turns.OpenCall{}, "Age")
 
 // next is a claim of a new turn below the conversation's leaf, as the conversation stands now.
 func (w *world) next(c conversation) turns.Claim {
