@@ -251,6 +251,31 @@ func TestC59AReplyThatEndsForAnotherReasonIsCompleteAndSaysWhy(t *testing.T) {
 	})
 }
 
+func TestAReplyThatItsVendorPausedGoesBackWithWhatOnlyThatUnderstands(t *testing.T) {
+	onEachWire(t, func(t *testing.T, w *world, model string) {
+		s := w.serve()
+		w.script(scripted.Rule{Times: 1, Plan: scripted.Plan{StopReason: "pause_turn", Blocks: []scripted.Block{
+			{Text: "I look. "}, {Vendor: `{"type":"server_tool_use","id":"s1","name":"web_search","input":{"q":"x"}}`},
+			{Vendor: `{"type":"web_search_tool_result","tool_use_id":"s1","text":"three secret words"}`}, {Text: "Wait."},
+		}}}, plain(4))
+		in := askOf(model)
+		require.Equal(t, turnsv1.StopReason_STOP_REASON_PAUSE, s.turn(in, nil).completes().completed.GetStopReason())
+		kept := s.read(in.GetConversationId(), in.GetTurnId())
+		require.NotContains(t, kept.String(), "secret")
+		content := kept.GetReplies()[0].GetContent()
+		next := ask(in.GetConversationId(), newID(), "go on")
+		next.Options = in.Options
+		s.turn(next, nil).completes()
+		words := 1 + 2 + 1 + 2 // asked, said around it, asked
+		if model == "anthropic" {
+			words += 3
+			require.Len(t, content, 4)
+			require.True(t, proto.Equal(&turnsv1.OpaqueBlock{Provider: "anthropic", Type: "web_search_tool_result"}, content[2].GetOpaque()), "%v", content[2])
+		}
+		require.Equal(t, words, w.provider.Calls()[1].InputTokens)
+	})
+}
+
 func TestC65AReplyOfNothingNeverEntersAPrompt(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w *world, model string) {
 		s := w.serve()

@@ -292,6 +292,8 @@ func (v *anthropicVoice) whole(t totals) []byte {
 // anthropicBlock is a block with what was said in it so far.
 func anthropicBlock(c content) any {
 	switch {
+	case c.block.Vendor != "":
+		return json.RawMessage(c.block.Vendor)
 	case c.block.ToolUse != nil:
 		input := json.RawMessage("{}")
 		if said := c.said.String(); json.Valid([]byte(said)) {

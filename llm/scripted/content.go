@@ -3,6 +3,7 @@ package scripted
 import (
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -63,6 +64,16 @@ func (p Plan) blocks() []Block {
 	return p.Blocks
 }
 
+// on is the plan as a wire can say it.
+func (p Plan) on(wire string) Plan {
+	if wire != wireAnthropic && slices.ContainsFunc(p.Blocks, isVendors) {
+		p.Blocks = slices.DeleteFunc(slices.Clone(p.Blocks), isVendors)
+	}
+	return p
+}
+
+func isVendors(b Block) bool { return b.Vendor != "" }
+
 // deltas counts what the plan produces when nothing stops it.
 func (p Plan) deltas() int {
 	if p.Reply != nil {
@@ -82,7 +93,7 @@ func (p Plan) bytes() int {
 	}
 	n := 0
 	for _, block := range p.blocks() {
-		n += len(block.Text) + len(block.Thinking) + len(block.Redacted) + len(block.Refusal)
+		n += len(block.Text) + len(block.Thinking) + len(block.Redacted) + len(block.Refusal) + len(block.Vendor)
 		if block.ToolUse != nil {
 			n += len(block.ToolUse.Input)
 		}

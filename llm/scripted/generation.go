@@ -56,7 +56,7 @@ type generation struct {
 func newGeneration(ctx context.Context, b *book, owner *record, req request, plan Plan, id string) *generation {
 	ctx, stop := context.WithCancel(ctx)
 	return &generation{
-		id: id, created: b.now().Unix(), req: req, plan: plan, owner: owner, book: b, ctx: ctx, stop: stop, readers: 1,
+		id: id, created: b.now().Unix(), req: req, plan: plan.on(req.wire), owner: owner, book: b, ctx: ctx, stop: stop, readers: 1,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // toolCall is a call in an OpenAI message.
@@ -23,9 +24,13 @@ func anthropicPairing(messages []message) (problem string) {
 	for i, m := range messages {
 		var parts []part
 		_ = json.Unmarshal(m.Content, &parts) // plain text has no parts
-		var calls, results []string
+		var calls, results, own []string
 		for n, p := range parts {
 			switch {
+			case p.Type == "server_tool_use":
+				own = append(own, p.ID)
+			case p.Type != "tool_result" && strings.HasSuffix(p.Type, "_tool_result") && !slices.Contains(own, p.ToolUseID):
+				return fmt.Sprintf("messages.%d: `%s` needs its `server_tool_use` before it", i, p.Type)
 			case p.Type == "text" && p.Text == "":
 				return fmt.Sprintf("messages.%d: text content blocks must be non-empty", i)
 			case p.Type == "thinking" && p.Signature == "":

@@ -30,8 +30,10 @@ func TestAHistoryThatItsVendorRefusesIsRefused(t *testing.T) {
 				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}`: 400,
 			user + "," + use + `,{"role":"user","content":[{"type":"text","text":"so"},{"type":"tool_result","tool_use_id":"a"},` +
 				`{"type":"tool_result","tool_use_id":"b"}]}`: 400,
-			`{"role":"user","content":[{"type":"text","text":""}]}`:                                               400,
-			user + `,{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":""}]},` + user: 400,
+			user + `,{"role":"assistant","content":[{"type":"server_tool_use","id":"s"},{"type":"web_search_tool_result","tool_use_id":"s"}]},` + user: 200,
+			user + `,{"role":"assistant","content":[{"type":"web_search_tool_result","tool_use_id":"s"}]},` + user:                                     400,
+			`{"role":"user","content":[{"type":"text","text":""}]}`:                                                                                    400,
+			user + `,{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":""}]},` + user:                                      400,
 		},
 		completions: {
 			user + "," + call + "," + toolA + "," + toolB + "," + user: 200,
@@ -49,6 +51,19 @@ func TestAHistoryThatItsVendorRefusesIsRefused(t *testing.T) {
 			require.Equal(t, want, got.status, "%s: %s", history, got.body)
 		}
 	}
+}
+
+func TestABlockOfTheVendorsOwnIsSentWholeAndOnlyOnItsWire(t *testing.T) {
+	const own = `{"type":"server_tool_use","id":"s","input":{"q":1}}`
+	s := start(t, scripted.Plan{Blocks: []scripted.Block{{Vendor: own}, {Text: "a"}}})
+	require.Contains(t, ask(t, s, messages, anthropicBody).body, `"index":0,"content_block":`+own)
+	require.Contains(t, ask(t, s, messages, whole(anthropicBody)).body, `"content":[`+own)
+	for _, body := range []string{openaiBody, whole(openaiBody)} {
+		got := ask(t, s, completions, body)
+		require.Equal(t, 200, got.status)
+		require.NotContains(t, got.body, "server_tool_use")
+	}
+	require.Equal(t, 4, s.Counts().OutputTokens)
 }
 
 func TestSealedThinkingAndRefusalsAreSaidInEachVendorsWay(t *testing.T) {

@@ -91,9 +91,12 @@ type Reply struct {
 	Seed       int64 `json:"seed,omitempty"`
 }
 
-// Block is one content block: exactly one of Text, Thinking, Redacted, Refusal and ToolUse. Signature belongs to Thinking.
+// Block is one content block: exactly one of Text, Thinking, Redacted, Refusal, ToolUse and Vendor. Signature belongs to
+// Thinking.
 // Redacted is thinking that the vendor has sealed; OpenAI's wire has no words for it and leaves it out. Refusal is text of
-// its own kind on OpenAI's wire, and plain text on Anthropic's, where the stop reason says the rest.
+// its own kind on OpenAI's wire, and plain text on Anthropic's, where the stop reason says the rest. Vendor is the JSON of a
+// block that only Anthropic has, such as those of tools that it runs itself; it is sent whole, without a delta, and left out
+// on other wires.
 type Block struct {
 	Text      string   `json:"text,omitempty"`
 	Thinking  string   `json:"thinking,omitempty"`
@@ -101,6 +104,7 @@ type Block struct {
 	Redacted  string   `json:"redacted,omitempty"`
 	Refusal   string   `json:"refusal,omitempty"`
 	ToolUse   *ToolUse `json:"tool_use,omitempty"`
+	Vendor    string   `json:"vendor,omitempty"`
 }
 
 // ToolUse is a call of a tool; Input is the JSON text of its arguments, sent in pieces as it is.

@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -142,16 +143,18 @@ func (r Reply) validate(path string) error {
 
 func (b Block) validate(path string) error {
 	kinds := 0
-	for _, is := range []bool{b.Text != "", b.Thinking != "", b.Redacted != "", b.Refusal != "", b.ToolUse != nil} {
+	for _, is := range []bool{b.Text != "", b.Thinking != "", b.Redacted != "", b.Refusal != "", b.ToolUse != nil, b.Vendor != ""} {
 		if is {
 			kinds++
 		}
 	}
 	switch {
 	case kinds != 1:
-		return &FieldError{path, "needs exactly one of text, thinking, redacted, refusal and tool_use"}
+		return &FieldError{path, "needs exactly one of text, thinking, redacted, refusal, tool_use and vendor"}
 	case b.Signature != "" && b.Thinking == "":
 		return &FieldError{path + ".signature", "belongs to thinking"}
+	case b.Vendor != "" && !json.Valid([]byte(b.Vendor)):
+		return &FieldError{path + ".vendor", "must be JSON"}
 	case b.ToolUse != nil && (b.ToolUse.ID == "" || b.ToolUse.Name == ""):
 		return &FieldError{path + ".tool_use", "needs id and name"}
 	}
