@@ -107,17 +107,24 @@ func (b *breaker) end(now time.Time, p pass, v verdict) {
 	switch {
 	case p.era != b.era:
 	case p.trial:
-		b.trial = false
-		if v == verdictBad {
-			b.open(now)
-		} else if v == verdictGood {
-			b.turn(breakerClosed)
-		}
+		b.judge(now, v)
 	case v != verdictNone:
 		b.calls.add(now, v == verdictBad)
 		if v == verdictBad && b.calls.isBad(now) { // a good call is no reason to open, whatever there was before it
 			b.open(now)
 		}
+	}
+}
+
+// judge takes what the trial showed. Without a verdict the next call is another one.
+func (b *breaker) judge(now time.Time, v verdict) {
+	b.trial = false
+	switch v {
+	case verdictBad:
+		b.open(now)
+	case verdictGood:
+		b.turn(breakerClosed)
+	case verdictNone:
 	}
 }
 

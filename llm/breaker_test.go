@@ -26,8 +26,13 @@ import (
 type answer func(ctx context.Context, yield func(turns.Delta, error) bool)
 
 func well(_ context.Context, yield func(turns.Delta, error) bool) {
-	for _, d := range []turns.Delta{turns.Responded{HTTPStatus: 200}, turns.BlockStarted{Kind: turns.KindText},
-		turns.BlockDelta{Text: "yes"}, turns.BlockEnded{}, turns.Finished{StopReason: turns.StopEndTurn}} {
+	for _, d := range []turns.Delta{
+		turns.Responded{HTTPStatus: 200},
+		turns.BlockStarted{Kind: turns.KindText},
+		turns.BlockDelta{Text: "yes"},
+		turns.BlockEnded{},
+		turns.Finished{StopReason: turns.StopEndTurn},
+	} {
 		if !yield(d, nil) {
 			return
 		}
@@ -57,6 +62,9 @@ func (p *played) Generate(ctx context.Context, _ turns.Call) iter.Seq2[turns.Del
 	}
 }
 
+// later lets a bubble's clock go on.
+func later(d time.Duration) { <-time.After(d) }
+
 // stage is a router over a played provider.
 type stage struct {
 	*testing.T
@@ -73,8 +81,10 @@ func onStage(t *testing.T) *stage {
 		{Wire: llm.WireAnthropicMessages, Provider: "anthropic", Open: func(*wire.Client, llm.Endpoint) llm.Caller { return s.provider }},
 		{Wire: llm.WireOpenAIChat, Provider: "openai", Open: func(*wire.Client, llm.Endpoint) llm.Caller { return s.provider }},
 	}
-	router, err := llm.New(two("http://127.0.0.1:1"), llm.Options{Adapters: adapters, Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
-		Meter: sdkmetric.NewMeterProvider(sdkmetric.WithReader(s.reader)).Meter("test")})
+	router, err := llm.New(two("http://127.0.0.1:1"), llm.Options{
+		Adapters: adapters, Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
+		Meter: sdkmetric.NewMeterProvider(sdkmetric.WithReader(s.reader)).Meter("test"),
+	})
 	require.NoError(t, err)
 	s.Router = router
 	t.Cleanup(router.Close)
@@ -157,7 +167,7 @@ func TestABreakerOpensWhenHalfOfEnoughCallsFailedWithinTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := onStage(t)
 		s.calls(4, broken)
-		time.Sleep(30 * time.Second)
+		later(30 * time.Second)
 		s.calls(4, broken)
 		s.requireReady(true) // those before are out of the window
 		s.call(broken)
@@ -169,7 +179,7 @@ func TestNothingIsSentWhileABreakerIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := onStage(t)
 		s.calls(5, broken)
-		time.Sleep(10 * time.Second)
+		later(10 * time.Second)
 		got := s.call(well)
 		require.Equal(t, turns.ClassNotSent, got.Err.Class)
 		require.Equal(t, turns.PhaseNone, got.Err.Phase)
@@ -184,13 +194,13 @@ func TestOneTrialDecidesWhetherAHalfOpenBreakerCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := onStage(t)
 		s.calls(5, broken)
-		time.Sleep(30 * time.Second)
+		later(30 * time.Second)
 		s.requireReady(true)
 		require.EqualValues(t, 1, s.shown())
 		s.call(broken)
 		s.requireReady(false)
 		require.EqualValues(t, 2, s.shown())
-		time.Sleep(30 * time.Second)
+		later(30 * time.Second)
 
 		var second llmtest.Result
 		s.call(func(ctx context.Context, yield func(turns.Delta, error) bool) {
@@ -220,7 +230,7 @@ func TestATrialIsOverWithItsFirstContent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := onStage(t)
 		s.calls(5, broken)
-		time.Sleep(30 * time.Second)
+		later(30 * time.Second)
 		s.call(func(ctx context.Context, yield func(turns.Delta, error) bool) {
 			_, ok := s.ready(0)
 			require.False(t, ok)
@@ -239,7 +249,7 @@ func TestATrialWithoutVerdictLeavesTheNextOneToDecide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := onStage(t)
 		s.calls(5, broken)
-		time.Sleep(30 * time.Second)
+		later(30 * time.Second)
 		s.call(fails(turns.CallError{Class: turns.ClassTerminal, HTTPStatus: 400}))
 		s.requireReady(true)
 		require.EqualValues(t, 1, s.shown())
@@ -253,7 +263,7 @@ func TestACallOfAnOutageThatEndsLateDoesNotOpenTheBreakerAgain(t *testing.T) {
 		s := onStage(t)
 		s.call(func(ctx context.Context, yield func(turns.Delta, error) bool) {
 			s.calls(5, broken)
-			time.Sleep(30 * time.Second)
+			later(30 * time.Second)
 			s.call(well)
 			s.calls(3, broken)
 			broken(ctx, yield)
@@ -305,9 +315,10 @@ func TestAConsumerThatStopsIsNoVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := onStage(t)
 		s.calls(5, broken)
-		time.Sleep(30 * time.Second)
+		later(30 * time.Second)
 		s.provider.next = well
-		for range s.Generate(t.Context(), turns.Call{Request: turns.Request{Route: s.route(0)}}) {
+		for _, err := range s.Generate(t.Context(), turns.Call{Request: turns.Request{Route: s.route(0)}}) {
+			require.NoError(t, err)
 			break
 		}
 		require.EqualValues(t, 1, s.shown())

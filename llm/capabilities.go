@@ -21,12 +21,16 @@ type able struct {
 // wires are those that there are, and what each can have at best.
 var wires = map[Wire]able{
 	WireAnthropicMessages: {why: "a message can't be asked for again, found or stopped on this wire"},
-	WireOpenAIChat: {lookup: true,
-		why: "a stored completion can be found by its metadata once it is whole, and no more"},
+	WireOpenAIChat: {
+		lookup: true,
+		why:    "a stored completion can be found by its metadata once it is whole, and no more",
+	},
 	WireOpenAIResponses: {resume: true, lookup: true, cancel: true, fence: true},
 	WireGeminiGenerate:  {why: "nothing that is made on this wire can be asked for again, found or stopped"},
-	WireGeminiInteractions: {resume: true, cancel: true,
-		why: "an interaction is known by its own id alone, and it keeps nobody from beginning a second one"},
+	WireGeminiInteractions: {
+		resume: true, cancel: true,
+		why: "an interaction is known by its own id alone, and it keeps nobody from beginning a second one",
+	},
 }
 
 // wireNames are the names of all wires, in order.
@@ -53,8 +57,10 @@ func (e Endpoint) checkCapabilities(path string, report reporter) {
 		key           string
 		claimed, able bool
 	}{
-		{"resume", c.Resume, can.resume}, {"lookup", c.Lookup, can.lookup},
-		{"cancel", c.Cancel, can.cancel}, {"fence", c.Fence, can.fence},
+		{"resume", c.Resume, can.resume},
+		{"lookup", c.Lookup, can.lookup},
+		{"cancel", c.Cancel, can.cancel},
+		{"fence", c.Fence, can.fence},
 	} {
 		if known && claim.claimed && !claim.able {
 			report(path+"."+claim.key, "%s can't have it: %s", e.Wire, can.why)

@@ -107,7 +107,9 @@ func (e Endpoint) checkNumbers(path string, report reporter) {
 		key   string
 		value time.Duration
 	}{
-		{"limits.first_byte", e.Limits.FirstByte}, {"limits.idle", e.Limits.Idle}, {"limits.total", e.Limits.Total},
+		{"limits.first_byte", e.Limits.FirstByte},
+		{"limits.idle", e.Limits.Idle},
+		{"limits.total", e.Limits.Total},
 		{"capabilities.retention", e.Capabilities.Retention},
 	} {
 		if d.value < 0 {
@@ -120,8 +122,10 @@ func (e Endpoint) checkNumbers(path string, report reporter) {
 	}{
 		{"limits.window_tokens", float64(e.Limits.WindowTokens)},
 		{"limits.max_output_tokens", float64(e.Limits.MaxOutputTokens)},
-		{"prices.input", e.Prices.Input}, {"prices.output", e.Prices.Output},
-		{"prices.cache_read", e.Prices.CacheRead}, {"prices.cache_write", e.Prices.CacheWrite},
+		{"prices.input", e.Prices.Input},
+		{"prices.output", e.Prices.Output},
+		{"prices.cache_read", e.Prices.CacheRead},
+		{"prices.cache_write", e.Prices.CacheWrite},
 	} {
 		if !(n.value >= 0 && n.value < 1e12) {
 			report(path+"."+n.key, "not a number of 0 or more")

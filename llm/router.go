@@ -123,8 +123,10 @@ func (r *Router) Routes(model string) ([]turns.Route, error) {
 	}
 	routes, ok := t.routes[model]
 	if !ok {
-		return nil, &turns.Error{Code: turns.CodeUnknownModel, Field: "input.options.model",
-			Problem: "no model of that name is configured; ask the operator which are"}
+		return nil, &turns.Error{
+			Code: turns.CodeUnknownModel, Field: "input.options.model",
+			Problem: "no model of that name is configured; ask the operator which are",
+		}
 	}
 	return append([]turns.Route(nil), routes...), nil
 }
@@ -142,8 +144,10 @@ func (r *Router) Ready(route turns.Route) (wait time.Duration, ok bool) {
 func (r *Router) Build(route turns.Route, prompt turns.Prompt) (turns.Request, error) {
 	caller := r.table.Load().callerOf(route)
 	if caller == nil {
-		return turns.Request{}, &turns.Error{Code: turns.CodeUnknownModel, Field: "input.options.model",
-			Problem: "the endpoint of that model is not configured any more"}
+		return turns.Request{}, &turns.Error{
+			Code: turns.CodeUnknownModel, Field: "input.options.model",
+			Problem: "the endpoint of that model is not configured any more",
+		}
 	}
 	return caller.Build(route, prompt)
 }

@@ -41,6 +41,7 @@ func verdictOf(err error) verdict {
 		if !errors.Is(call.Cause, wire.ErrHeldBack) {
 			return verdictBad
 		}
+	default:
 	}
 	return verdictNone
 }
@@ -51,8 +52,10 @@ func (b *breaker) watch(ctx context.Context, seq iter.Seq2[turns.Delta, error]) 
 	return func(yield func(turns.Delta, error) bool) {
 		p, wait, ok := b.begin(time.Now())
 		if !ok {
-			yield(nil, &turns.CallError{Class: turns.ClassNotSent, Phase: turns.PhaseNone, RetryAfter: wait, HasRetryAfter: true,
-				Cause: ErrBreakerOpen})
+			yield(nil, &turns.CallError{
+				Class: turns.ClassNotSent, Phase: turns.PhaseNone, RetryAfter: wait, HasRetryAfter: true,
+				Cause: ErrBreakerOpen,
+			})
 			return
 		}
 		v := verdictNone

@@ -70,8 +70,10 @@ func (c *probeCmd) config() (probe.Config, error) {
 	if i < 0 {
 		return probe.Config{}, usageError{fmt.Errorf("models file %s has no endpoint of that name", c.Models)}
 	}
-	p := probe.Config{Endpoint: models.Endpoints[i], Model: c.Model,
-		Options: llm.Options{Adapters: adapters(), Logger: slog.New(slog.DiscardHandler)}}
+	p := probe.Config{
+		Endpoint: models.Endpoints[i], Model: c.Model,
+		Options: llm.Options{Adapters: adapters(), Logger: slog.New(slog.DiscardHandler)},
+	}
 	if p.Model == "" {
 		p.Model = modelAt(models, c.Endpoint)
 	}

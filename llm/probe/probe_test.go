@@ -28,7 +28,8 @@ func config(wire llm.Wire, url string) probe.Config {
 		Endpoint: llm.Endpoint{Name: "e", Wire: wire, BaseURL: url},
 		Model:    "demo",
 		Options: llm.Options{Adapters: []llm.Adapter{
-			anthropic.Adapter(), openai.Adapter(), responses.Adapter(), gemini.Adapter(), interactions.Adapter()}},
+			anthropic.Adapter(), openai.Adapter(), responses.Adapter(), gemini.Adapter(), interactions.Adapter(),
+		}},
 		Patience: 10 * time.Second,
 	}
 }
@@ -83,8 +84,11 @@ func TestWhatAWireCanDoIsSeenWhereItsEndpointDoesIt(t *testing.T) {
 		yaml []string
 	}{
 		llm.WireOpenAIChat: {"/v1", seen{"lookup": probe.Yes, "usage_on_abort": probe.No, "resume": probe.No}, []string{"lookup: true\n"}},
-		llm.WireOpenAIResponses: {"/v1", seen{"resume": probe.Yes, "cancel": probe.Yes, "lookup": probe.Yes, "fence": probe.Yes, "usage_on_abort": probe.No},
-			[]string{"# seen too, and left out since they can't go with resume: lookup, fence\n", "resume: true\n", "cancel: true\n", "lookup: false\n", "fence: false\n"}},
+		llm.WireOpenAIResponses: {
+			"/v1",
+			seen{"resume": probe.Yes, "cancel": probe.Yes, "lookup": probe.Yes, "fence": probe.Yes, "usage_on_abort": probe.No},
+			[]string{"# seen too, and left out since they can't go with resume: lookup, fence\n", "resume: true\n", "cancel: true\n", "lookup: false\n", "fence: false\n"},
+		},
 		llm.WireGeminiGenerate:     {"", seen{"usage_on_abort": probe.Yes, "resume": probe.No}, []string{"usage_on_abort: true\n"}},
 		llm.WireGeminiInteractions: {"", seen{"resume": probe.Yes, "cancel": probe.Yes, "lookup": probe.No}, []string{"resume: true\n", "cancel: true\n"}},
 	} {
@@ -121,14 +125,16 @@ func TestAnAnswerThatIsNotFoundRefutesTheClaimThatItCanBe(t *testing.T) {
 
 func TestARepeatThatIsRefusedIsNoEnforcedKey(t *testing.T) {
 	s := scripted.Start(t, scripted.Script{Rules: []scripted.Rule{
-		{Match: scripted.Match{Nth: 2}, Plan: scripted.Plan{Steps: []scripted.Step{{At: scripted.AtRequestRead, Do: scripted.DoStatus, Status: 409}}}}, long}})
+		{Match: scripted.Match{Nth: 2}, Plan: scripted.Plan{Steps: []scripted.Step{{At: scripted.AtRequestRead, Do: scripted.DoStatus, Status: 409}}}}, long,
+	}})
 	_, found := run(t, config(llm.WireAnthropicMessages, s.URL()))
 	require.Equal(t, "advisory", found["idempotency"].Seen, found["idempotency"].Evidence)
 }
 
 func TestAnEndpointThatDoesNotAnswerIsAskedOnce(t *testing.T) {
 	s := scripted.Start(t, scripted.Script{Rules: []scripted.Rule{
-		{Plan: scripted.Plan{Steps: []scripted.Step{{At: scripted.AtRequestRead, Do: scripted.DoStatus, Status: 401}}}}}})
+		{Plan: scripted.Plan{Steps: []scripted.Step{{At: scripted.AtRequestRead, Do: scripted.DoStatus, Status: 401}}}},
+	}})
 	_, err := probe.Run(t.Context(), config(llm.WireAnthropicMessages, s.URL()))
 	require.ErrorContains(t, err, "class terminal, status 401")
 	require.Equal(t, 1, s.Counts().Requests)
