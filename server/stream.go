@@ -68,7 +68,7 @@ func (e *emitter) emit(event turns.Event) (ended bool, err error) {
 	case turns.Grew:
 		return false, e.grew(event)
 	case turns.Restarted:
-		e.reply, e.at = event.Reply, 0
+		e.reply, e.at = event.Reply, event.Offset
 		return false, e.write(restartedToWire(event), 0)
 	case turns.Heartbeat:
 		return false, e.write(&turnsv1.Event{Kind: &turnsv1.Event_Heartbeat{Heartbeat: &turnsv1.Heartbeat{}}}, 0)
@@ -142,7 +142,7 @@ func startedToWire(r turns.Reply) *turnsv1.Event {
 
 func restartedToWire(r turns.Restarted) *turnsv1.Event {
 	return &turnsv1.Event{Kind: &turnsv1.Event_Restarted{Restarted: &turnsv1.Restarted{
-		PreviousReplyId: idText(r.Previous.ID.UUID), PreviousReason: abandonReasons.wire(r.Previous.Reason)}}}
+		PreviousReplyId: idText(r.Previous.ID.UUID), PreviousReason: abandonReasons.wire(r.Previous.Reason), Continues: r.Continues}}}
 }
 
 // endedToWire is the terminal event of a reply, nil for one that is in flight.

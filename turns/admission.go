@@ -97,6 +97,15 @@ func (a *admission) resolve(w *waiter) error {
 	return overloaded()
 }
 
+// carry takes a place for a reply that takes over from one that still has its own. Until that gives its back there is one
+// more than the limit; nobody is refused or waited for, also while places are closed.
+func (a *admission) carry() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.taken++
+	a.held.Add(1)
+}
+
 // inherit takes the place of a reply that is about to be stopped. Until that gives its own back there is one more than the
 // limit.
 func (a *admission) inherit() bool {

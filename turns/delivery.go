@@ -252,10 +252,6 @@ func (d Delivery) unbuilt() error {
 	switch {
 	case d.OnBusy == OnBusyEnqueue || d.OnBusy == OnBusySupersede:
 		return unimplemented("input.on_busy", "only ON_BUSY_REJECT and ON_BUSY_INTERRUPT are served so far")
-	case d.OnAmbiguous != "" && d.OnAmbiguous != OnAmbiguousAbandon:
-		return unimplemented("input.on_ambiguous", "only ON_AMBIGUOUS_ABANDON is served so far")
-	case d.OnPartial != "" && d.OnPartial != OnPartialDiscard:
-		return unimplemented("input.on_partial", "only ON_PARTIAL_DISCARD is served so far")
 	}
 	return nil
 }

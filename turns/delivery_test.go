@@ -28,8 +28,6 @@ func TestABadDeliveryIsRefusedByFieldAndNeverQuoted(t *testing.T) {
 		"an image":         {func(d *Delivery) { d.Input.Content = []Block{Image{URL: secret}} }, CodeUnimplemented, "input.content[0]"},
 		"enqueue":          {func(d *Delivery) { d.OnBusy = OnBusyEnqueue }, CodeUnimplemented, "input.on_busy"},
 		"supersede":        {func(d *Delivery) { d.OnBusy = OnBusySupersede }, CodeUnimplemented, "input.on_busy"},
-		"hold":             {func(d *Delivery) { d.OnAmbiguous = OnAmbiguousHold }, CodeUnimplemented, "input.on_ambiguous"},
-		"continue":         {func(d *Delivery) { d.OnPartial = OnPartialContinue }, CodeUnimplemented, "input.on_partial"},
 		"a negative grace": {func(d *Delivery) { d.DisconnectGrace = -1 }, CodeInvalidField, "input.disconnect_grace"},
 		"an image in a result": {func(d *Delivery) {
 			d.Input.Content = []Block{ToolResult{ToolUseID: "a", Content: []Block{Image{URL: secret}}}}

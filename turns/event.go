@@ -18,10 +18,13 @@ type Grew struct {
 	Piece  Piece
 }
 
-// Restarted says that Reply takes the place of Previous: what was shown of it is to be dropped.
+// Restarted says that Reply takes the place of Previous: what was shown of it is to be dropped, unless Reply Continues it:
+// then its log goes on at Offset, and holds before that what was shown.
 type Restarted struct {
-	Reply    ReplyID
-	Previous Reply
+	Reply     ReplyID
+	Previous  Reply
+	Continues bool
+	Offset    uint32
 }
 
 // Ended is the terminal event. The reply's status says which: complete, abandoned or held. It holds no content.

@@ -11,6 +11,9 @@ import (
 // complete ends the run with a reply that is whole.
 func (r *run) complete(ctx context.Context, c callResult) {
 	outcome := r.outcome(c, "")
+	if outcome.Usage.Source == SourceReported && outcome.Extra == 0 {
+		r.estimates.learn(r.request.Route, r.call.RequestBytes, c.replyBytes, outcome.Usage)
+	}
 	r.finish(ctx, Ending{Verb: VerbComplete, Status: StatusComplete, StopReason: c.stopReason, Call: &outcome})
 }
 
@@ -251,7 +254,7 @@ func (r *run) end(ctx context.Context, e *Ending) (ended Reply, ok bool, err err
 	}
 	mine := row.under(r.fence)
 	switch {
-	case mine && row.Settled && row.Status == e.Status && row.Reason == e.Reason && row.Length == e.Length:
+	case mine && (row.Settled || row.Status == StatusHeld) && row.Status == e.Status && row.Reason == e.Reason && row.Length == e.Length:
 		return r.endedReply(*e, row.EndTime), true, nil
 	case mine && row.Status == StatusInFlight:
 		e.StoredLength = row.Length // a checkpoint whose answer was lost had landed
@@ -261,6 +264,8 @@ func (r *run) end(ctx context.Context, e *Ending) (ended Reply, ok bool, err err
 		return Reply{}, false, err
 	case mine && row.Status == StatusAbandoned && !row.Settled:
 		return r.comeBack(ctx, *e, row)
+	case mine && row.Status == StatusHeld && e.Status == StatusComplete:
+		return r.finishHeld(ctx, *e)
 	case mine && row.Settled && row.Length < e.Length:
 		return Reply{}, false, fmt.Errorf("it is settled with less: %w", errNoPlace)
 	}

@@ -261,7 +261,7 @@ func TestAReplyWhoseEndingLiesInTheSpoolIsNotEndedAsCutOff(t *testing.T) {
 }
 
 func TestAUsageReportedBeforeTheBreakIsAnEstimateThoughNothingWasRead(t *testing.T) {
-	r := &run{call: NewCall{RequestBytes: 70}}
+	r := &run{Service: &Service{}, call: NewCall{RequestBytes: 70}}
 	begun := callResult{httpStatus: 200, reported: &Usage{Input: 6}}
 	broken := begun
 	broken.err = &CallError{Class: ClassAmbiguous, Phase: PhaseBody}

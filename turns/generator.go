@@ -34,9 +34,11 @@ type Route struct {
 	Endpoint      string
 	Provider      string
 	ProviderModel string
-	Wire          string
-	Limits        Limits
-	Capabilities  Capabilities
+	// Entry is the place among the routes of the model, 0 for the first.
+	Entry        int
+	Wire         string
+	Limits       Limits
+	Capabilities Capabilities
 	// Credential is a short digest of the key that is used, to tell one from another; empty without a key.
 	Credential string
 	// OnAmbiguous and OnPartial are the endpoint's policies, for turns that name none.
@@ -138,6 +140,18 @@ type Call struct {
 // another when the bytes differ.
 func KeyFor(turn TurnID, generation int32, hash [sha256.Size]byte) string {
 	return fmt.Sprintf("turnd-%s-g%d-%x", turn, generation, hash[:4])
+}
+
+// keyOf is the key of a request. Where an endpoint enforces it, it is told apart by conversation too, which hides the
+// tenant: the same turn id with the same words under another tenant must not be answered with this one's reply. So is it by
+// endpoint for the further entries of a route, though two vendors be sent the same bytes.
+func keyOf(o Origin, request Request) string {
+	hash := request.Hash
+	if r := request.Route; r.Entry > 0 || r.Capabilities.Idempotency == IdempotencyEnforced {
+		mixed := append(o.Conversation[:], r.Endpoint...)
+		hash = sha256.Sum256(append(append(mixed, 0), hash[:]...))
+	}
+	return KeyFor(o.Turn, o.Generation, hash)
 }
 
 // Delta is one thing a provider said. The set is closed: Responded, ResponseStarted, BlockStarted, BlockDelta,

@@ -22,6 +22,26 @@ type pen struct {
 	ownBytes int
 }
 
+// put writes a delta that is part of a block, and passes over any other.
+func (p *pen) put(delta Delta) error {
+	switch d := delta.(type) {
+	case BlockStarted:
+		return p.start(d)
+	case BlockDelta:
+		if err := p.write(d.Text); err != nil {
+			return err
+		}
+		if p.full {
+			return errFull
+		}
+	case BlockSealed:
+		p.keep(d.Data)
+	case BlockEnded:
+		return p.end()
+	}
+	return nil
+}
+
 // start begins a block, ending one that the provider left open.
 func (p *pen) start(b BlockStarted) error {
 	if err := p.end(); err != nil {

@@ -2,8 +2,10 @@ package turns
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -19,8 +21,16 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	if st.Newest != nil && a.regenerate == nil {
 		pinned = st.Newest.WindowStart
 	}
-	turn := UserTurn{ID: a.Input.Turn, Parent: parent, Content: a.Input.Content}
-	request, start, err := a.requestOf(ctx, a.key, turn, options, pinned)
+	routes, err := a.routes(options.Model)
+	if err != nil {
+		return pendingRun{}, err
+	}
+	q := question{key: a.key, turn: UserTurn{ID: a.Input.Turn, Parent: parent, Content: a.Input.Content}, options: options,
+		pinned: pinned, route: a.firstReady(routes), origin: Origin{Conversation: a.key, Turn: a.Input.Turn, Generation: a.generation(st)}}
+	if q.partial, err = a.partial(ctx, st); err != nil {
+		return pendingRun{}, err
+	}
+	request, start, err := a.requestOf(ctx, q)
 	if err != nil {
 		return pendingRun{}, err
 	}
@@ -28,7 +38,7 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	if a.Deadline > 0 {
 		limit = min(limit, a.Deadline)
 	}
-	p := pendingRun{claim: a.claimOf(st, request, start, limit+replyGrace), request: request, limit: limit}
+	p := pendingRun{claim: a.claimOf(st, request, start, limit+replyGrace), request: request, limit: limit, kept: q.partial}
 	p.turn = a.newTurn(st, parent)
 	if st.Turn == nil {
 		p.claim.NewTurn = p.turn
@@ -45,25 +55,75 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	return p, nil
 }
 
-// requestOf builds a turn's request and says where its window starts: at pinned, unless that is zero.
-func (s *Service) requestOf(ctx context.Context, key ConversationKey, turn UserTurn, options Options, pinned RowID) (Request, RowID, error) {
-	routes, err := s.generator.Routes(options.Model)
-	if err != nil {
-		return Request{}, RowID{}, err
-	}
-	route := routes[0]
+// question is what a request is built from.
+type question struct {
+	key     ConversationKey
+	origin  Origin
+	turn    UserTurn
+	options Options
+	route   Route
+	// pinned is where the window starts, unless it is zero.
+	pinned RowID
+	// partial is the log of an earlier attempt that is to be gone on with; nil is none.
+	partial []Piece
+}
+
+// requestOf builds a request and says where its window starts.
+func (s *Service) requestOf(ctx context.Context, q question) (Request, RowID, error) {
 	var path []PathRow
-	if !turn.Parent.IsZero() {
-		if path, err = s.store.ReadPath(ctx, key, turn.Parent, PathLimit{Rows: pathRows, Bytes: pathBytes}); err != nil {
+	var err error
+	if !q.turn.Parent.IsZero() {
+		if path, err = s.store.ReadPath(ctx, q.key, q.turn.Parent, PathLimit{Rows: pathRows, Bytes: pathBytes}); err != nil {
 			return Request{}, RowID{}, err
 		}
 	}
-	w, err := buildWindow(path, turn.ID, turn.Content, options, route.Limits, pinned)
+	w, err := buildWindow(path, q.turn.ID, q.turn.Content, q.options, q.route.Limits, q.pinned)
 	if err != nil {
 		return Request{}, RowID{}, err
 	}
-	request, err := s.generator.Build(route, w.prompt)
+	w.prompt.Messages = append(w.prompt.Messages, goOnFrom(q.partial)...)
+	w.prompt.Origin = q.origin
+	request, err := s.generator.Build(q.route, w.prompt)
 	return request, w.start, err
+}
+
+// routes are the entries of a model's route, in their places.
+func (s *Service) routes(model string) ([]Route, error) {
+	routes, err := s.generator.Routes(model)
+	if err != nil {
+		return nil, err
+	}
+	routes = slices.Clone(routes)
+	for i := range routes {
+		routes[i].Entry = i
+	}
+	return routes, nil
+}
+
+// generation is the one that the attempt belongs to.
+func (a *arrival) generation(st Standing) int32 {
+	switch {
+	case a.regenerate != nil:
+		return st.Turn.Generation + 1
+	case st.Newest != nil:
+		return st.Newest.Generation
+	}
+	return 1
+}
+
+// partial is what the attempt goes on from, under OnPartialContinue: the text of the generation's last attempt, where that
+// was cut off.
+func (a *arrival) partial(ctx context.Context, st Standing) ([]Piece, error) {
+	n := st.Newest
+	if a.regenerate != nil || n == nil || n.OnPartial != OnPartialContinue || n.Length == 0 || !n.Reason.Curable() {
+		return nil, nil
+	}
+	row, err := a.store.ReadReply(ctx, a.key, n.ID)
+	if err != nil {
+		return nil, err
+	}
+	kept, _ := continuable(row.Content)
+	return kept, nil
 }
 
 // defaultGrace is how long the last follower may be gone where a client asks to stop then and says no time.
@@ -127,20 +187,25 @@ func (a *arrival) claimOf(st Standing, request Request, start RowID, deadline ti
 	if n := st.Newest; n != nil {
 		c.Reply.Attempt = n.Attempt + 1
 	}
+	c.Reply.Generation = a.generation(st)
+	c.Reply.OnAmbiguous, c.Reply.OnPartial = a.policies(route)
 	if n := st.Newest; a.regenerate != nil {
-		c.Reply.Generation = st.Turn.Generation + 1
 		if st.Live != nil {
 			c.Supersede = st.Live.ID
 		}
 	} else if n != nil {
-		c.Reply.Generation = n.Generation
 		c.Reply.Calls, c.Reply.Waited = n.Calls+1, n.Waited
 		if !bytes.Equal(n.RequestHash, request.Hash[:]) {
 			a.logger.Warn("request differs from the last attempt's, so its key does too", "turn_id", a.Input.Turn.String())
 		}
 	}
-	c.Call = NewCall{ID: a.call, Number: 1, First: c.Reply.Calls == 1,
-		Key: KeyFor(a.Input.Turn, c.Reply.Generation, request.Hash), RequestBytes: len(request.Body),
-		Route: route, RequestHash: request.Hash[:], BuilderVersion: request.BuilderVersion}
+	c.Call = newCall(a.call, 1, keyOf(Origin{a.key, a.Input.Turn, c.Reply.Generation}, request), request, c.Reply.OnAmbiguous)
+	c.Call.First = c.Reply.Calls == 1
 	return c
+}
+
+// policies are those of the delivery, else of the endpoint, else of the process.
+func (a *arrival) policies(route Route) (OnAmbiguous, OnPartial) {
+	return cmp.Or(a.OnAmbiguous, route.OnAmbiguous, a.set.OnAmbiguous, OnAmbiguousAbandon),
+		cmp.Or(a.OnPartial, route.OnPartial, a.set.OnPartial, OnPartialDiscard)
 }

@@ -39,6 +39,20 @@ type run struct {
 	notBefore time.Time
 	// unclosed are outcomes of earlier calls that the store has not taken yet.
 	unclosed []CallOutcome
+	// prior is how many blocks of the log come from an attempt before it. callBegun is when the first call of the request was
+	// made.
+	prior     uint32
+	callBegun time.Time
+	// session is what was prepared at the provider for the call; unsent says that its row does not say yet that it leaves.
+	session string
+	unsent  bool
+	// begun is what is known of a call that the last owner made and whose outcome is to be found out; without an error there
+	// is none.
+	begun callResult
+	// asked says that the provider was asked about the call and could not tell, noFallback that no further entry of the
+	// route could be used.
+	asked      bool
+	noFallback bool
 	// owes says that a call of the last owner was closed for nothing, to be answered again here, and that it was not.
 	owes bool
 	// taken is how long the log was when the reply was taken over.
@@ -67,11 +81,24 @@ func (s *Service) start(p pendingRun, reply Reply) {
 
 // newRun is the run of a claim, which launch starts.
 func (s *Service) newRun(p pendingRun, reply Reply) *run {
-	return &run{
+	for _, piece := range p.kept {
+		reply.Continues += piece.Len()
+	}
+	r := &run{
 		Service: s, key: p.claim.Key, reply: reply, request: p.request, claim: p.claim, turn: p.turn, call: p.claim.Call,
 		fence:    reply.fence(p.claim.Key),
+		unsent:   p.claim.Call.Unsent,
 		deadline: time.Now().Add(p.limit), log: s.logs.Open(p.claim.Key, reply),
+		callBegun: time.Now(),
 	}
+	for _, piece := range p.kept {
+		if err := r.log.Append(piece); err != nil {
+			s.logger.Error("partial reply not gone on with", "reply_id", reply.ID.String(), "err", err)
+			break
+		}
+		r.prior = piece.Block + 1
+	}
+	return r
 }
 
 // launch starts a run for which a place is taken; the run gives it back.
@@ -95,39 +122,74 @@ func (s *Service) launch(r *run) {
 	}()
 }
 
-// make sends calls until one of them decides the reply.
+// make makes calls until one of them decides the reply.
 func (r *run) make(ctx context.Context) {
 	if r.rest > 0 && !pause(ctx, r.rest) {
 		r.stopped(ctx, context.Cause(ctx), notSent())
 		return
 	}
-	for {
-		if !r.fenced(ctx) {
-			return
-		}
-		c := r.send(ctx)
-		r.owes = r.owes && !r.repeats(c)
-		if cause := context.Cause(ctx); cause != nil && c.err != nil {
-			r.stopped(ctx, cause, c)
-			return
-		}
-		next := Decide(Outcome{Err: c.err, StopReason: c.stopReason, Content: r.log.HasContent(), Used: c.used}, r.budget(), r.random)
-		if c.err != nil {
-			r.logFailure(c.err, next)
-		}
-		switch next.Action {
-		case ActionComplete:
-			r.complete(ctx, c)
-			return
-		case ActionAbandon:
-			r.abandon(ctx, next.Reason, next.RetryAfter, c)
-			return
-		case ActionRetry:
-			if !r.again(ctx, c, next.Wait) {
-				return
-			}
-		}
+	c, over := r.begun, false
+	if c.err == nil {
+		c, over = r.attempt(ctx)
 	}
+	for !over {
+		c, over = r.step(ctx, c)
+	}
+}
+
+// step acts on what a call came to, and gives what came of that; over says that the run is.
+func (r *run) step(ctx context.Context, c callResult) (after callResult, over bool) {
+	if cause := context.Cause(ctx); cause != nil && c.err != nil {
+		r.stopped(ctx, cause, c)
+		return c, true
+	}
+	next := r.decide(c)
+	if c.err != nil {
+		r.logFailure(c.err, next)
+	}
+	switch next.Action {
+	case ActionComplete:
+		r.complete(ctx, c)
+	case ActionAsk:
+		return r.ask(ctx, c)
+	case ActionRetry, ActionRepeat:
+		return r.another(ctx, c, next)
+	case ActionReplace:
+		r.replace(ctx, c, next)
+	case ActionHold:
+		r.hold(ctx)
+	default:
+		r.abandon(ctx, next.Reason, next.RetryAfter, c)
+	}
+	return c, true
+}
+
+// decide says what comes after a call.
+func (r *run) decide(c callResult) Next {
+	_, fallback := r.nextEntry()
+	o := Outcome{Err: c.err, StopReason: c.stopReason, Content: r.log.HasContent(), Used: c.used,
+		Askable: !r.asked && r.askable(), Enforced: r.repeatable(), Fallback: fallback,
+		OnAmbiguous: r.reply.OnAmbiguous, OnPartial: r.reply.OnPartial}
+	if c.err != nil && errors.Is(c.err.Cause, errDiverged) {
+		o.Askable, o.Enforced = false, false // what the provider gave for the same is not the same
+	}
+	return Decide(o, r.budget(), r.random)
+}
+
+// attempt makes one call. over says that the run is.
+func (r *run) attempt(ctx context.Context) (c callResult, over bool) {
+	if !r.fenced(ctx) {
+		return c, true
+	}
+	if wait, ok := r.generator.Ready(r.request.Route); !ok {
+		return breakerOpen(wait), false
+	}
+	if c, ok := r.prepareCall(ctx); !ok {
+		return c, false
+	}
+	c = r.send(ctx)
+	r.owes = r.owes && !r.repeats(c)
+	return c, false
 }
 
 // notSent is a call that was recorded and never left.
@@ -187,23 +249,46 @@ func roundWait(d time.Duration) time.Duration {
 	return d.Round(100 * time.Millisecond)
 }
 
+// another makes a further call of the same reply, after the wait that was decided on.
+func (r *run) another(ctx context.Context, c callResult, next Next) (after callResult, over bool) {
+	if next.Fallback && !r.fallBack(ctx) {
+		r.noFallback = true
+		return r.step(ctx, c)
+	}
+	if next.Action == ActionRepeat {
+		if err := r.compare(ctx); err != nil {
+			r.abandon(ctx, ReasonAmbiguous, 0, c)
+			return c, true
+		}
+	}
+	if !r.again(ctx, c, next) {
+		return c, true
+	}
+	return r.attempt(ctx)
+}
+
 // again closes a call that failed, waits, and gets leave for the next one; false says that the run is over.
-func (r *run) again(ctx context.Context, c callResult, wait time.Duration) bool {
+func (r *run) again(ctx context.Context, c callResult, next Next) bool {
 	outcome := r.outcome(c, string(c.err.Class))
+	if next.Action == ActionRepeat {
+		// It used nothing of its own: the generation it began is answered again, and billed once, with the call that repeats it.
+		outcome.Usage, outcome.WasteCause = Usage{Calls: 1}, ""
+		r.owes, r.taken = true, r.log.Len()
+	}
 	r.mu.Lock()
 	r.usage, r.past = r.usage.Add(outcome.Usage), append(r.past, pastCall{r.call, outcome})
 	r.mu.Unlock()
 	r.unclosed = append(r.unclosed, outcome)
 	r.closeCalls(context.WithoutCancel(ctx))
 	r.metrics.callEnded(ctx, r.labels(r.call), outcome)
-	if c.err.HasRetryAfter {
+	if c.err.HasRetryAfter && !next.Fallback {
 		r.notBefore = time.Now().Add(c.err.RetryAfter)
 	}
-	if !pause(ctx, wait) {
+	if !pause(ctx, next.Wait) {
 		r.stopped(ctx, context.Cause(ctx), callResult{closed: true})
 		return false
 	}
-	return r.permit(ctx, wait)
+	return r.permit(ctx, next.Wait)
 }
 
 // permit gets leave for the next call: its row in the ledger, written before it is sent.
@@ -234,7 +319,9 @@ func (r *run) permit(ctx context.Context, waited time.Duration) bool {
 func (r *run) permitted(call NewCall, calls int, waited time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.call = call
+	r.call, r.session, r.unsent, r.asked = call, "", call.Unsent, false
+	r.responseID.Store(nil)
+	r.noted = ""
 	r.reply.Calls, r.reply.Waited = calls, r.reply.Waited+waited
 }
 
@@ -293,11 +380,12 @@ func (r *run) stopped(ctx context.Context, cause error, c callResult) {
 	case errors.Is(cause, errHole):
 		r.abandon(ctx, ReasonAmbiguous, 0, c)
 	case errors.Is(cause, errRequested):
-		r.abandon(ctx, ReasonCancelled, 0, c)
+		r.abandonAndStop(ctx, ReasonCancelled, 0, c)
 	case errors.Is(cause, errLeft):
-		r.abandon(ctx, ReasonDisconnected, 0, c)
+		r.abandonAndStop(ctx, ReasonDisconnected, 0, c)
 	case errors.Is(cause, errDeadline):
-		r.abandon(ctx, ReasonDeadline, r.waitLeft(), c)
+		r.abandonAndStop(ctx, ReasonDeadline, r.waitLeft(), c)
+	case !c.closed && r.handOver(ctx):
 	default:
 		r.abandon(ctx, ReasonShutdown, r.waitLeft(), c)
 	}

@@ -3,6 +3,7 @@ package turns
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 )
 
@@ -23,6 +24,9 @@ type callResult struct {
 	reported   *Usage
 	replyBytes int
 	cut        bool // the log's limit ended it
+	extra      int  // further requests that a gateway made
+	// pen is what wrote it into the log, to be gone on with where the stream is continued.
+	pen *pen
 }
 
 // errFull ends a call whose reply has reached the log's limit.
@@ -34,15 +38,24 @@ var errUnfinished = errors.New("the stream ended without its terminal event")
 
 // send makes one physical call and pours what comes back into the log.
 func (r *run) send(ctx context.Context) callResult {
-	length := int(r.log.Len())
-	repeated, repeats := r.log.(*repeatLog)
-	if repeats {
-		length = 0 // the answer comes from its beginning
+	return r.pour(r.generator.Generate(ctx, r.physical()), r.newPen(), callResult{})
+}
+
+// newPen writes what comes next behind what the log holds; where an answer is repeated, from its beginning.
+func (r *run) newPen() *pen {
+	w := &pen{log: r.log, max: r.set.MaxOutputBytes, written: int(r.log.Len()), block: r.prior}
+	if repeated, ok := r.log.(*repeatLog); ok {
+		w.written = 0
 		repeated.begin()
 	}
-	w := &pen{log: r.log, max: r.set.MaxOutputBytes, written: length}
-	var c callResult
-	for delta, err := range r.generator.Generate(ctx, r.physical()) {
+	return w
+}
+
+// pour writes an answer into the log, and adds what it says to what is known of the call.
+func (r *run) pour(answer iter.Seq2[Delta, error], w *pen, c callResult) callResult {
+	length := w.written
+	c.err, c.pen = nil, w
+	for delta, err := range answer {
 		if err != nil {
 			c.err = asCallError(err)
 			break
@@ -52,7 +65,7 @@ func (r *run) send(ctx context.Context) callResult {
 			break
 		}
 	}
-	c.used, c.replyBytes = w.written > length, w.ownBytes
+	c.used, c.replyBytes = c.used || w.written > length, w.ownBytes
 	if c.err == nil && !c.finished && !c.cut {
 		c.fail(errUnfinished)
 	}
@@ -61,7 +74,7 @@ func (r *run) send(ctx context.Context) callResult {
 			c.fail(err)
 		}
 	}
-	if repeats && c.err == nil && repeated.behind() {
+	if repeated, ok := w.log.(*repeatLog); ok && c.err == nil && repeated.behind() {
 		c.fail(errDiverged)
 	}
 	return c
@@ -70,34 +83,30 @@ func (r *run) send(ctx context.Context) callResult {
 // physical is the call as it goes to the provider. The lease is looked at once more when there is a connection: dialling
 // may have outlasted it.
 func (r *run) physical() Call {
-	return Call{ID: r.call.ID, Request: r.request, Key: r.call.Key, MaySend: func() bool { return r.lease.holds(r.owner()) }}
+	return Call{ID: r.call.ID, Request: r.request, Key: r.call.Key, Session: r.session, MaySend: func() bool { return r.lease.holds(r.owner()) }}
 }
 
 // take acts on one delta.
 func (r *run) take(w *pen, c *callResult, delta Delta) error {
 	switch d := delta.(type) {
 	case Responded:
-		c.httpStatus, c.requestID = d.HTTPStatus, cleanID(d.RequestID)
+		if c.httpStatus == 0 { // not the answer to a question about the call
+			c.httpStatus, c.requestID = d.HTTPStatus, cleanID(d.RequestID)
+		}
+		c.extra += d.Extra
 	case ResponseStarted:
-		c.responseID = cleanID(d.ResponseID)
-		r.responseID.Store(&c.responseID) // the next checkpoint stores it
-	case BlockStarted:
-		return w.start(d)
-	case BlockDelta:
-		if err := w.write(d.Text); err != nil {
-			return err
+		id := cleanID(d.ResponseID)
+		c.responseID = id
+		r.responseID.Store(&id)
+		if caps := r.request.Route.Capabilities; caps.Resume || caps.Cancel {
+			r.nudges.add(r.reply.ID) // whoever takes the reply over must know it
 		}
-		if w.full {
-			return errFull
-		}
-	case BlockSealed:
-		w.keep(d.Data)
-	case BlockEnded:
-		return w.end()
 	case UsageReported:
 		c.reported = &d.Usage
 	case Finished:
 		c.finished, c.stopReason = true, d.StopReason
+	default:
+		return w.put(delta)
 	}
 	return nil
 }
@@ -138,7 +147,8 @@ func (r *run) knownResponse() string {
 // outcome is the ledger's view of a call; waste says why its tokens were not delivered, empty if they were.
 func (r *run) outcome(c callResult, waste string) CallOutcome {
 	o := CallOutcome{Key: r.key, ID: r.call.ID, Class: ClassOK, Phase: PhaseDone, HTTPStatus: c.httpStatus,
-		RequestID: c.requestID, ResponseID: c.responseID, Usage: r.callUsage(c)}
+		RequestID: c.requestID, ResponseID: c.responseID, Extra: c.extra}
+	o.Usage, o.Low, o.High = r.usageOf(r.request.Route, r.call.RequestBytes, c)
 	if c.cut {
 		o.Class, o.Phase = ClassCancelled, PhaseBody
 	}
@@ -150,6 +160,7 @@ func (r *run) outcome(c callResult, waste string) CallOutcome {
 		if o.RequestID == "" {
 			o.RequestID = c.err.RequestID
 		}
+		o.Extra += c.err.Extra
 	}
 	if waste != "" {
 		return o.wasted(waste)
@@ -165,24 +176,33 @@ func (o CallOutcome) wasted(cause string) CallOutcome {
 	return o
 }
 
-// callUsage is what a call took. A call that was not sent, or that the provider turned down before it began, took
-// nothing; what was reported counts; the rest is estimated.
+// callUsage is what a call took.
 func (r *run) callUsage(c callResult) Usage {
+	u, _, _ := r.usageOf(r.request.Route, r.call.RequestBytes, c)
+	return u
+}
+
+// usageOf is what a call took, and the bounds of its output where that is estimated. A call that was not sent, or that the
+// provider turned down before it began, took nothing; what was reported counts; the rest is estimated.
+func (s *Service) usageOf(route Route, requestBytes int, c callResult) (u Usage, low, high int64) {
 	switch {
 	case c.err != nil && c.httpStatus == 0 && c.reported == nil && !mayHaveRun(c.err):
-		return Usage{Calls: 1}
+		return Usage{Calls: 1}, 0, 0
 	case c.reported == nil:
-		return EstimateUsage(r.call.RequestBytes, c.replyBytes)
+		return s.estimate(route, requestBytes, c.replyBytes)
 	}
-	u := *c.reported
+	u = *c.reported
 	u.Calls, u.Source = 1, SourceReported
 	// What a provider reports at the start of a stream holds no output: a call that broke off is not counted by it, even if
-	// nothing was read. None for something that was read is no report either.
+	// nothing was read, unless its reports are exact at any time. None for something that was read is no report either.
 	broken, silent := c.err != nil || c.cut, u.Output == 0 && c.replyBytes > 0
-	if broken || silent {
-		u.Output, u.Source = max(u.Output, EstimateTokens(c.replyBytes)), SourceEstimated
+	if broken && !route.Capabilities.UsageOnAbort || silent {
+		_, received := s.estimates.tokens(route, requestBytes, c.replyBytes)
+		u.Output, u.Source = max(u.Output, received), SourceEstimated
+		low, high = u.Output, outputBound(route, u.Output)
 	}
-	return u
+	u.CostMicros = route.Prices.cost(u)
+	return u, low, high
 }
 
 // mayHaveRun reports whether a failure leaves it open that the provider generated something.

@@ -31,6 +31,10 @@ type Settings struct {
 	// MaxQueue bounds the deliveries that wait for a place; 0 refuses them at once.
 	MaxInFlight int
 	MaxQueue    int
+	// OnAmbiguous and OnPartial are the policies where neither a delivery nor an endpoint says otherwise; empty is to abandon
+	// and to discard.
+	OnAmbiguous OnAmbiguous
+	OnPartial   OnPartial
 }
 
 // DefaultSettings are the settings of a service whose flags are all unset.
@@ -79,6 +83,7 @@ type Service struct {
 	nudges    nudges
 	takeovers takeovers
 	burials   burials
+	estimates estimator
 
 	mu   sync.Mutex
 	runs map[ReplyID]*run
@@ -120,6 +125,7 @@ func (s *Service) Run(ctx context.Context) error {
 		every(ctx, s.set.Sweep, s.replay)
 	})
 	wg.Go(func() { every(ctx, s.set.Sweep, s.tidy) })
+	wg.Go(func() { every(ctx, s.set.Sweep, s.reconcile) })
 	wg.Wait()
 	return nil
 }

@@ -123,6 +123,8 @@ type pendingRun struct {
 	turn *NewTurn
 	// limit is the most time the run takes from the claim on.
 	limit time.Duration
+	// kept is what the reply's log begins with: the text of an attempt before it that it goes on from.
+	kept []Piece
 }
 
 // round looks how things stand and acts on it once; done is false if the claim was lost and must be looked at again.
@@ -343,7 +345,8 @@ func (c Claim) row(created time.Time) Reply {
 		Generation: c.Reply.Generation, Epoch: 1, Owner: c.Reply.Owner, Endpoint: c.Reply.Route.Endpoint,
 		Provider: c.Reply.Route.Provider, Model: c.Reply.Route.Model, Calls: c.Reply.Calls, Waited: c.Reply.Waited,
 		RequestHash: c.Reply.RequestHash, WindowStart: c.Reply.WindowStart, DisconnectGrace: c.Reply.DisconnectGrace,
-		CreateTime: created,
+		BuilderVersion: c.Reply.BuilderVersion, ProviderModel: c.Reply.Route.ProviderModel,
+		OnAmbiguous: c.Reply.OnAmbiguous, OnPartial: c.Reply.OnPartial, CreateTime: created,
 	}
 }
 

@@ -146,11 +146,11 @@ func (s *Service) sweepAway(ctx context.Context, stale StaleReply, r Reply) erro
 	if stale.CancelRequested && !stale.OwnerDead {
 		sw.Verb = VerbCancel
 	}
-	for _, call := range stale.OpenCalls {
-		o := CallOutcome{Key: stale.Key, ID: call.ID, Class: ClassAmbiguous, Phase: PhaseWritten,
-			Usage: EstimateUsage(call.RequestBytes, int(r.Length))}.wasted(string(sw.Reason))
-		sw.Calls, sw.Usage = append(sw.Calls, o), sw.Usage.Add(o.Usage)
+	if sw.Reason == ReasonLeaseExpired && r.OnAmbiguous == OnAmbiguousHold && submitted(stale.OpenCalls) {
+		return s.sweepHeld(ctx, stale, r, sw)
 	}
+	calls, lost := s.lostCalls(stale.Key, r, stale.OpenCalls, string(sw.Reason))
+	sw.Calls, sw.Usage = calls, sw.Usage.Add(lost)
 	won, err := s.store.Sweep(ctx, sw)
 	if err != nil || !won {
 		return err
@@ -160,7 +160,64 @@ func (s *Service) sweepAway(ctx context.Context, stale StaleReply, r Reply) erro
 	}
 	s.metrics.replyEnded(ctx, sw.Status, sw.Reason)
 	s.logger.Info("stale reply swept", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "reason", string(sw.Reason))
+	if stale.CancelRequested && len(stale.OpenCalls) > 0 {
+		s.stopAtProvider(ctx, s.lostOf(stale.Key, r, newest(stale.OpenCalls)))
+	}
 	return nil
+}
+
+// lostOutcome closes a call of which nobody knows what became: the provider went on, and bills it.
+func (s *Service) lostOutcome(key ConversationKey, r Reply, call OpenCall) CallOutcome {
+	o := CallOutcome{Key: key, ID: call.ID, Class: ClassAmbiguous, Phase: PhaseWritten, ResponseID: call.ResponseID}
+	if !call.Submitted {
+		o.Class, o.Phase, o.Usage = ClassNotSent, PhaseNone, Usage{Calls: 1}
+		return o
+	}
+	route := s.routeOf(r.Model, call.Endpoint, call.ProviderModel)
+	if route.Endpoint == "" {
+		route = Route{Provider: call.Provider, ProviderModel: call.ProviderModel} // of a models file that is gone
+	}
+	o.Usage, o.Low, o.High = s.estimate(route, call.RequestBytes, int(r.Length))
+	return o
+}
+
+// lostCalls closes the open calls of a reply of which nobody knows what became, and sums what they took. Its tokens are
+// wasted for a cause; without one they were delivered.
+func (s *Service) lostCalls(key ConversationKey, r Reply, open []OpenCall, waste string) (outcomes []CallOutcome, sum Usage) {
+	for _, call := range open {
+		o := s.lostOutcome(key, r, call)
+		if waste != "" {
+			o = o.wasted(waste)
+		}
+		outcomes, sum = append(outcomes, o), sum.Add(o.Usage)
+	}
+	return outcomes, sum
+}
+
+// submitted reports whether any of the calls may have been sent.
+func submitted(calls []OpenCall) bool {
+	return slices.ContainsFunc(calls, func(c OpenCall) bool { return c.Submitted })
+}
+
+// sweepHeld holds a stale reply whose call may have been sent, by policy: its calls stay open until that is resolved.
+func (s *Service) sweepHeld(ctx context.Context, stale StaleReply, r Reply, sw Sweeping) error {
+	lost := s.lostOf(stale.Key, r, newest(stale.OpenCalls))
+	sw.Status, sw.Reason = StatusHeld, ""
+	sw.LookupIn = lookupIn(askable(lost.Request.Route.Capabilities, lost.ResponseID))
+	won, err := s.store.Sweep(ctx, sw)
+	if err != nil || !won {
+		return err
+	}
+	s.metrics.replyEnded(ctx, sw.Status, sw.Reason)
+	s.logger.Warn("stale reply held", "reply_id", r.ID.String(), "turn_id", r.Turn.String())
+	return nil
+}
+
+// lostOf names a call of a reply that nobody runs to its provider.
+func (s *Service) lostOf(key ConversationKey, r Reply, call OpenCall) LostCall {
+	return LostCall{ID: call.ID, Request: Request{Route: s.routeOf(r.Model, call.Endpoint, call.ProviderModel)}, Key: call.Key,
+		Origin:  Origin{Conversation: key, Turn: r.Turn, Generation: r.Generation},
+		Session: call.Session, ResponseID: call.ResponseID}
 }
 
 func (c OpenCall) labels() callLabels {

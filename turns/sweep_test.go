@@ -65,7 +65,7 @@ func sweeper(t *testing.T, store Store) *Service {
 	t.Helper()
 	metrics, err := NewMetrics(noop.Meter{})
 	require.NoError(t, err)
-	return &Service{store: store, metrics: metrics, logger: slog.New(slog.DiscardHandler),
+	return &Service{store: store, metrics: metrics, logger: slog.New(slog.DiscardHandler), generator: forgetful{},
 		lease: &lease{store: store, ttl: 2 * time.Hour, id: WorkerID{newID()}, good: time.Now(), steady: time.Now().Add(-2 * time.Hour)}}
 }
 
@@ -98,7 +98,7 @@ func TestASweptReplyCostsItsClosedCallsAndAnEstimateOfTheOpenOnes(t *testing.T) 
 	store := &staleStore{rows: map[ReplyID]Reply{}}
 	store.add(func(r *Reply) { r.Length = 35 })
 	store.stale[0].Reply.Usage = Usage{Input: 9, Output: 4, Source: SourceReported, Calls: 2}
-	store.stale[0].OpenCalls = []OpenCall{{ID: CallID{newID()}, RequestBytes: 70}}
+	store.stale[0].OpenCalls = []OpenCall{{ID: CallID{newID()}, RequestBytes: 70, Submitted: true}}
 	require.NoError(t, sweeper(t, store).sweep(t.Context(), StaleQuery{}))
 	require.Equal(t, Usage{Input: 29, Output: 14, Source: SourceEstimated, Wasted: 30, Calls: 3}, store.swept[0].Usage)
 }
@@ -111,7 +111,7 @@ func (forgetful) Routes(string) ([]Route, error) { return []Route{{}}, nil }
 func TestACallThatCanNotBeSentAgainIsSweptBeforeItsConversationIsRead(t *testing.T) {
 	store := &staleStore{rows: map[ReplyID]Reply{}} // anything else that is asked of it fails
 	store.add(func(*Reply) {})
-	store.stale[0].OpenCalls = []OpenCall{{ID: CallID{newID()}}}
+	store.stale[0].OpenCalls = []OpenCall{{ID: CallID{newID()}, Submitted: true}}
 	s := sweeper(t, store)
 	s.set, s.generator, s.admission = DefaultSettings(), forgetful{}, &admission{places: 1}
 	require.NoError(t, s.sweep(t.Context(), StaleQuery{}))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -41,55 +42,113 @@ func (t *takeovers) has(id ReplyID) bool {
 	return t.ids[id]
 }
 
+// way is how a reply of a dead worker is gone on with.
+type way string
+
+const (
+	// wayNone: it is not; it is swept.
+	wayNone way = ""
+	// wayFree: its last call is known not to have been sent, or to be over, and nothing was written. The next one is made.
+	wayFree way = "free"
+	// wayAgain: the endpoint enforces the key that the open call carries, so the same request under the same key is no second
+	// generation. Its answer comes from the beginning and must repeat what is stored.
+	wayAgain way = "again"
+	// wayAsk: the provider can be asked what became of the open call, and be listened to while it goes on with it.
+	wayAsk way = "ask"
+	// wayReplace: nobody can say, and policy wants another call, which is another reply's.
+	wayReplace way = "replace"
+)
+
 // takeover is a stale reply on its way to a new owner.
 type takeover struct {
-	// again says that a call is sent again, under the key of the one that was lost.
-	again   bool
+	way way
+	// call is the newest open call, and route who it was sent to.
+	call    OpenCall
+	route   Route
 	pending pendingRun
 	item    Takeover
 }
 
-// takeOver goes on with the reply of a worker that is dead, where that is free or safe, so that work which nobody waits for
-// is finished all the same:
-//
-//   - free: no call is open and nothing was written. The worker died between two calls, and the next one is made.
-//   - safe: the endpoint enforces the key that the open call carries, so the same request under the same key is no second
-//     generation. Its answer comes from the beginning and must repeat what is stored.
-//
-// Everything else is swept; so is what this worker itself still runs, under an id that was declared dead: its run revives
-// it, and no call is made again. taken is false if the reply is to be swept.
+// takeOver goes on with the reply of a worker that is dead, where that is free or safe or policy wants it, so that work
+// which nobody waits for is finished all the same. Everything else is swept; so is what this worker itself still runs,
+// under an id that was declared dead: its run revives it, and no call is made again. taken is false if the reply is to be
+// swept; true, it is not, or not yet.
 func (s *Service) takeOver(ctx context.Context, stale StaleReply, r Reply) (taken bool, err error) {
 	owner := s.lease.worker()
-	if s.runOfReply(r.ID) != nil || !s.mayTakeOver(stale, r) || !s.lease.holds(owner) || !s.admission.try() {
+	if s.runOfReply(r.ID) != nil {
 		return false, nil
 	}
-	run, err := s.takenRun(ctx, stale, r, owner)
+	t := s.wayOf(stale, r)
+	switch {
+	case t.way == wayNone:
+		return false, nil
+	case !s.lease.holds(owner) || !s.admission.try():
+		// This worker has no room for it, or is leaving; another may have, and gets another lease's time to find it.
+		return r.LeaseLeft > -s.set.Lease, nil
+	}
+	run, err := s.takenRun(ctx, t, stale, r, owner)
 	if run == nil {
 		s.leavePlace()
 		return false, err
 	}
 	s.launch(run)
-	s.logger.Info("reply taken over", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "epoch", run.fence.Epoch)
+	s.logger.Info("reply taken over", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "epoch", run.fence.Epoch, "way", string(t.way))
 	return true, nil
 }
 
-// mayTakeOver looks at what is known without asking the store: of a worker that died with many replies most are swept.
-func (s *Service) mayTakeOver(stale StaleReply, r Reply) bool {
-	if !stale.OwnerDead || stale.CancelRequested || r.CancelRequested || stale.DeadlinePassed || r.Epoch >= MaxEpoch ||
-		r.Calls >= s.set.MaxCalls {
-		return false
+// wayOf looks at what is known without asking the store: of a worker that died with many replies most are swept.
+func (s *Service) wayOf(stale StaleReply, r Reply) (t takeover) {
+	if !stale.OwnerDead || stale.CancelRequested || r.CancelRequested || stale.DeadlinePassed || r.Epoch >= MaxEpoch {
+		return t
 	}
+	spent := r.Calls >= s.set.MaxCalls
 	if len(stale.OpenCalls) == 0 {
-		return r.Length == 0
+		t.route, t.way = s.routeOf(r.Model, r.Endpoint, r.ProviderModel), wayFree
+		if spent || r.Length > 0 || t.route.Endpoint == "" {
+			t.way = wayNone
+		}
+		return t
 	}
-	routes, err := s.generator.Routes(r.Model)
-	return err != nil || resendable(routes[0].Capabilities, r.Age) // rebuild says what is wrong with the model
+	t.call = newest(stale.OpenCalls)
+	t.route = s.routeOf(r.Model, t.call.Endpoint, t.call.ProviderModel)
+	caps := t.route.Capabilities
+	switch {
+	case t.route.Endpoint == "": // it is not configured any more
+	case !t.call.Submitted && !spent && r.Length == 0:
+		t.way = wayFree
+	case askable(caps, t.call.ResponseID):
+		t.way = wayAsk
+	case spent:
+	case resendable(caps, t.call.Age) && t.call.Credential == t.route.Credential:
+		t.way = wayAgain
+	case r.OnAmbiguous == OnAmbiguousRetry:
+		t.way = wayReplace
+	}
+	return t
+}
+
+// newest is the call that was made last.
+func newest(calls []OpenCall) OpenCall {
+	return slices.MaxFunc(calls, func(a, b OpenCall) int { return a.Number - b.Number })
+}
+
+// routeOf is the entry of a model's route by which a call was made; zero if it is not configured any more.
+func (s *Service) routeOf(model, endpoint, providerModel string) Route {
+	routes, err := s.routes(model)
+	if err != nil {
+		return Route{}
+	}
+	i := slices.IndexFunc(routes, func(r Route) bool { return r.Endpoint == endpoint && r.ProviderModel == providerModel })
+	if i < 0 {
+		return Route{}
+	}
+	return routes[i]
 }
 
 // takenRun takes a reply over and gives its run, nil if it is not this worker's.
-func (s *Service) takenRun(ctx context.Context, stale StaleReply, r Reply, owner WorkerID) (*run, error) {
-	t, ok := s.planTakeover(ctx, stale, r, owner)
-	if !ok {
+func (s *Service) takenRun(ctx context.Context, t takeover, stale StaleReply, r Reply, owner WorkerID) (*run, error) {
+	if err := s.planTakeover(ctx, &t, stale, r, owner); err != nil {
+		s.logger.Info("reply not taken over", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "err", err)
 		return nil, nil
 	}
 	result, err := s.commitTakeover(ctx, t.item)
@@ -107,15 +166,34 @@ func (s *Service) takenRun(ctx context.Context, stale StaleReply, r Reply, owner
 		run.usage = run.usage.Add(o.Usage)
 		s.metrics.callEnded(ctx, stale.OpenCalls[i].labels(), o)
 	}
-	if t.again {
-		run.log, run.owes, run.taken = newRepeatLog(run.log, r.Content), true, r.Length
-		s.metrics.duplicate(ctx, "takeover")
-	} else {
-		// How long the provider wanted to be left alone died with the last owner.
-		run.rest = backoff(s.set.Backoff, r.Calls, s.random)
-	}
+	run.begin(ctx, t, r)
 	return run, nil
 }
+
+// begin says what the run of a reply that was taken over does first.
+func (r *run) begin(ctx context.Context, t takeover, row Reply) {
+	r.callBegun = time.Now().Add(-t.call.Age)
+	switch t.way {
+	case wayFree:
+		// How long the provider wanted to be left alone died with the last owner.
+		r.rest = backoff(r.set.Backoff, row.Calls, r.random)
+		return
+	case wayAgain:
+		r.log, r.owes, r.taken = newRepeatLog(r.log, row.Content), true, row.Length
+	default:
+		r.session, r.unsent, r.asked = t.call.Session, false, t.way == wayReplace
+		if t.call.ResponseID != "" {
+			r.responseID.Store(&t.call.ResponseID)
+			r.noted = t.call.ResponseID
+		}
+		r.begun = callResult{err: &CallError{Class: ClassAmbiguous, Phase: PhaseWritten, Cause: errOwnerGone}, used: row.Length > 0,
+			replyBytes: int(row.Length)}
+	}
+	r.metrics.duplicate(ctx, "takeover")
+}
+
+// errOwnerGone is what is known of a call whose worker is dead.
+var errOwnerGone = errors.New("the worker that made the call is gone")
 
 // repeats reports whether a call was answered with the generation that the last owner's call began.
 func (r *run) repeats(c callResult) bool {
@@ -127,7 +205,7 @@ func (r *run) payFor(o *CallOutcome, waste string) {
 	if !r.owes {
 		return
 	}
-	lost := EstimateUsage(r.call.RequestBytes, int(r.taken))
+	lost, _, _ := r.estimate(r.request.Route, r.call.RequestBytes, int(r.taken))
 	lost.Wasted, lost.Calls = lost.Total(), 0
 	o.Usage, o.WasteCause = o.Usage.Add(lost), waste
 }
@@ -158,28 +236,41 @@ func (s *Service) commitTakeover(ctx context.Context, t Takeover) (result Takeov
 	return result, err
 }
 
-// planTakeover works out whether a reply can be gone on with, and how.
-func (s *Service) planTakeover(ctx context.Context, stale StaleReply, r Reply, owner WorkerID) (t takeover, ok bool) {
-	t.again = len(stale.OpenCalls) > 0
-	pending, err := s.rebuild(ctx, stale.Key, r, owner)
-	if err != nil {
-		s.logger.Info("reply not taken over", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "err", err)
-		return t, false
+// planTakeover works out how a reply is taken over.
+func (s *Service) planTakeover(ctx context.Context, t *takeover, stale StaleReply, r Reply, owner WorkerID) (err error) {
+	if t.pending, err = s.rebuild(ctx, t, stale.Key, r, owner); err != nil {
+		return err
 	}
+	t.item = Takeover{Fence: r.fence(stale.Key), StoredLength: r.Length, Owner: owner, MaxCalls: s.set.MaxCalls}
+	if t.way == wayAsk || t.way == wayReplace {
+		t.pending.claim.Call = t.call.row(t.route)
+		return nil
+	}
+	request := t.pending.request
 	made := len(stale.OpenCalls) + int(stale.Reply.Usage.Calls)
-	pending.claim.Call = NewCall{ID: CallID{newID()}, Number: made + 1, RequestBytes: len(pending.request.Body),
-		Key: KeyFor(r.Turn, r.Generation, pending.request.Hash), Route: pending.request.Route,
-		RequestHash: pending.request.Hash[:], BuilderVersion: pending.request.BuilderVersion}
-	t.pending = pending
-	t.item = Takeover{Fence: r.fence(stale.Key), StoredLength: r.Length,
-		Owner: owner, Call: pending.claim.Call, MaxCalls: s.set.MaxCalls}
+	t.pending.claim.Call = newCall(CallID{newID()}, made+1, keyOf(Origin{stale.Key, r.Turn, r.Generation}, request), request, r.OnAmbiguous)
+	t.item.Call = t.pending.claim.Call
 	for _, open := range stale.OpenCalls {
 		// It used nothing of its own: the generation it began is answered again, and billed once, with the call that repeats
-		// it.
-		t.item.Closed = append(t.item.Closed, CallOutcome{Key: stale.Key, ID: open.ID, Class: ClassAmbiguous, Phase: PhaseWritten,
-			Usage: Usage{Calls: 1}})
+		// it; or it was never sent.
+		o := CallOutcome{Key: stale.Key, ID: open.ID, Class: ClassAmbiguous, Phase: PhaseWritten, Usage: Usage{Calls: 1}}
+		if !open.Submitted {
+			o.Class, o.Phase = ClassNotSent, PhaseNone
+		}
+		t.item.Closed = append(t.item.Closed, o)
 	}
-	return t, true
+	return nil
+}
+
+// row is the ledger's row of an open call, as its run knows it.
+func (c OpenCall) row(route Route) NewCall {
+	return NewCall{ID: c.ID, Number: c.Number, First: c.First, Key: c.Key, Route: route, RequestHash: c.RequestHash,
+		BuilderVersion: c.BuilderVersion, RequestBytes: c.RequestBytes}
+}
+
+// askable reports whether a provider can be asked what became of a call.
+func askable(c Capabilities, responseID string) bool {
+	return c.Lookup || c.Resume && responseID != ""
 }
 
 // resendable reports whether an endpoint answers the same key with the same generation, of a call that is at most so old.
@@ -190,8 +281,9 @@ func resendable(c Capabilities, age time.Duration) bool {
 // errOtherRequest says that the bytes of a request can't be made again.
 var errOtherRequest = errors.New("the request can't be built again to the same bytes")
 
-// rebuild makes a reply's request again, and the claim that would have made it. It must be the same to the byte.
-func (s *Service) rebuild(ctx context.Context, key ConversationKey, r Reply, owner WorkerID) (pendingRun, error) {
+// rebuild makes a reply's request again, and the claim that would have made it. Where it is sent again it must be the same
+// to the byte, or its body have been kept.
+func (s *Service) rebuild(ctx context.Context, t *takeover, key ConversationKey, r Reply, owner WorkerID) (pendingRun, error) {
 	turn, err := s.store.FindTurn(ctx, key, r.Turn.Row())
 	if err != nil {
 		return pendingRun{}, err
@@ -204,21 +296,43 @@ func (s *Service) rebuild(ctx context.Context, key ConversationKey, r Reply, own
 	if err != nil {
 		return pendingRun{}, err
 	}
-	request, start, err := s.requestOf(ctx, key, turn, pinnedOptions(r, turn.Options), r.WindowStart)
+	request, start, err := s.requestOf(ctx, question{key: key, turn: turn, options: pinnedOptions(r, turn.Options), route: t.route,
+		pinned: r.WindowStart, origin: Origin{Conversation: key, Turn: r.Turn, Generation: r.Generation}})
 	if err != nil {
 		return pendingRun{}, err
 	}
-	route := request.Route
-	if start != r.WindowStart || !bytes.Equal(request.Hash[:], r.RequestHash) || route.Endpoint != r.Endpoint {
-		return pendingRun{}, errOtherRequest
+	if same := start == r.WindowStart && bytes.Equal(request.Hash[:], r.RequestHash); !same {
+		if request, err = s.keptRequest(ctx, t, key, request); err != nil {
+			return pendingRun{}, err
+		}
 	}
 	return pendingRun{
-		request: request, limit: route.Limits.Total + s.set.MaxWait - r.Age,
+		request: request, limit: t.route.Limits.Total + s.set.MaxWait - r.Age,
 		turn: &NewTurn{Parent: turn.Parent, InputHash: st.InputHash, Content: turn.Content, Options: turn.Options},
 		claim: Claim{Key: key, Tenant: c.Tenant, Subject: c.Subject, Conversation: c.ID, Turn: r.Turn, Reply: NewReply{
-			ID: r.ID, Attempt: r.Attempt, Epoch: r.Epoch, Generation: r.Generation, Options: r.Options, Owner: owner, Route: route,
+			ID: r.ID, Attempt: r.Attempt, Epoch: r.Epoch, Generation: r.Generation, Options: r.Options, Owner: owner, Route: t.route,
 			RequestHash: r.RequestHash, BuilderVersion: request.BuilderVersion, WindowStart: r.WindowStart,
-			DisconnectGrace: r.DisconnectGrace,
+			DisconnectGrace: r.DisconnectGrace, OnAmbiguous: r.OnAmbiguous, OnPartial: r.OnPartial,
 		}},
 	}, nil
+}
+
+// keptRequest is a request that can't be built again, from the body that was kept of it. Where it is not to be sent again
+// what was built will do.
+func (s *Service) keptRequest(ctx context.Context, t *takeover, key ConversationKey, built Request) (Request, error) {
+	if t.way == wayAsk || t.way == wayReplace {
+		return built, nil
+	}
+	if !t.call.HasBody {
+		return Request{}, errOtherRequest
+	}
+	call, err := s.store.ReadCall(ctx, key, t.call.ID)
+	if err != nil {
+		return Request{}, err
+	}
+	kept := NewRequest(t.route, call.Body, call.BuilderVersion)
+	if !bytes.Equal(kept.Hash[:], t.call.RequestHash) {
+		return Request{}, errOtherRequest
+	}
+	return kept, nil
 }

@@ -70,6 +70,8 @@ type Reply struct {
 	OnPartial   OnPartial
 	// ReplacedBy is the reply that took its place; zero if none did.
 	ReplacedBy ReplyID
+	// Continues is how much of its log comes from the reply whose place it took. It is known to the worker that runs it.
+	Continues uint32
 	// ProviderCode is the vendor's own code of the failure that ended it, at most 64 bytes.
 	ProviderCode string
 	// RetryAfter is how long the provider asked to wait when it was abandoned, counted from EndTime.

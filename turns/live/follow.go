@@ -12,8 +12,9 @@ import (
 // eventBytes bounds one read of a follower, and so the size of a merged piece.
 const eventBytes = 64 << 10
 
-// Follow streams a reply from an offset: Started, then its log piece by piece, then Ended. It works before, during and
-// long after the reply's making, on any worker. An offset inside a rune, or past the end of a complete reply, is
+// Follow streams a reply from an offset: Started, then its log piece by piece, then Ended. Where policy put another reply in
+// its place, Restarted comes instead of Ended, and then that one's stream. It works before, during and long after the
+// reply's making, on any worker. An offset inside a rune, or past the end of a complete reply, is
 // CodeInvalidCursor; past the end of an abandoned or held one it is answered with Ended, which says the length that was
 // kept. CodeOverloaded says that too many streams are open here. Any other error means that the stream was lost and can be
 // followed again.
@@ -85,7 +86,7 @@ func (f *follower) once() (again bool, err error) {
 	case err != nil:
 		return false, err
 	case reply.Status.Terminal():
-		return false, f.replay(reply)
+		return f.replay(reply)
 	}
 	f.gone = time.Time{}
 	m, err := f.hub.join(f.key, reply)
@@ -160,8 +161,7 @@ func (f *follower) read(log *Log) (again bool, err error) {
 		case v.behind, v.state == stateMoved:
 			return true, nil
 		case v.state == stateEnded:
-			f.emit(turns.Ended{Reply: v.reply})
-			return false, nil
+			return f.end(v.reply), nil
 		case v.stalls > stalls:
 			return false, turns.Unavailable(v.stall)
 		}
@@ -176,6 +176,21 @@ func (f *follower) read(log *Log) (again bool, err error) {
 			heartbeat.Reset(f.hub.cfg.Heartbeat)
 		}
 	}
+}
+
+// end says how the reply ended, or goes on with the one that policy put in its place.
+func (f *follower) end(reply turns.Reply) (again bool) {
+	next, ok := reply.Successor()
+	if !ok {
+		f.emit(turns.Ended{Reply: reply})
+		return false
+	}
+	restarted := turns.Restarted{Reply: next, Previous: reply}
+	if log := f.hub.ownedLog(next); log != nil && f.offset == reply.Length && f.offset > 0 && log.continues() == f.offset {
+		restarted.Continues, restarted.Offset = true, f.offset
+	}
+	f.id, f.offset, f.started, f.gone = next, restarted.Offset, false, time.Time{}
+	return f.emit(restarted)
 }
 
 // page reads what is stored at an offset that memory has let go of. Nothing means that the row has changed: the reply is to

@@ -204,6 +204,13 @@ func (l *Log) watch(n int) {
 	l.followers, l.since = l.followers+n, time.Now()
 }
 
+// continues is how much of the log comes from the reply whose place its own took.
+func (l *Log) continues() uint32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reply.Continues
+}
+
 // HasContent implements turns.LiveLog.
 func (l *Log) HasContent() bool {
 	l.mu.Lock()

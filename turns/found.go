@@ -1,0 +1,70 @@
+package turns
+
+import "time"
+
+// found gathers the answer of a held reply: it must begin with what is stored of it.
+type found struct {
+	*pen
+	log *repeatLog
+}
+
+// newFound begins with what a held reply holds.
+func newFound(row Reply, max int) *found {
+	log := newRepeatLog(&foundLog{}, row.Content)
+	log.begin()
+	for _, p := range row.Content {
+		_ = log.LiveLog.Append(p)
+	}
+	return &found{pen: &pen{log: log, max: max}, log: log}
+}
+
+// take adds one delta.
+func (f *found) take(c *callResult, delta Delta) error {
+	switch d := delta.(type) {
+	case Responded:
+		c.httpStatus, c.requestID = d.HTTPStatus, cleanID(d.RequestID)
+	case ResponseStarted:
+		c.responseID = cleanID(d.ResponseID)
+	case UsageReported:
+		c.reported = &d.Usage
+	case Finished:
+		c.finished, c.stopReason = true, d.StopReason
+	default:
+		return f.pen.put(delta)
+	}
+	return nil
+}
+
+// whole is the log, if the answer repeated all that was stored.
+func (f *found) whole() ([]Piece, uint32, error) {
+	if err := f.end(); err != nil {
+		return nil, 0, err
+	}
+	if f.log.behind() {
+		return nil, 0, errDiverged
+	}
+	pieces, length := f.log.Tail(0)
+	return pieces, length, nil
+}
+
+// foundLog is a log that nobody follows.
+type foundLog struct{ log Log }
+
+func (l *foundLog) Append(p Piece) error      { return l.log.Append(p) }
+func (l *foundLog) Len() uint32               { return l.log.Len() }
+func (l *foundLog) HasContent() bool          { return l.log.HasContent() }
+func (l *foundLog) First() uint32             { return 0 }
+func (l *foundLog) Stored(uint32)             {}
+func (l *foundLog) Renewed(int64)             {}
+func (l *foundLog) End(Reply)                 {}
+func (l *foundLog) Stall(error)               {}
+func (l *foundLog) Move()                     {}
+func (l *foundLog) Watched() (int, time.Time) { return 0, time.Time{} }
+
+func (l *foundLog) Tail(from uint32) ([]Piece, uint32) {
+	pieces, _, err := l.log.From(from, 0)
+	if err != nil {
+		return nil, l.log.Len()
+	}
+	return pieces, l.log.Len()
+}

@@ -1,0 +1,27 @@
+package turns
+
+import (
+	"context"
+	"time"
+)
+
+// heldLookup is when a held reply is asked for the first time, where its provider can be asked; then at growing distances
+// up to heldLookupMost.
+const (
+	heldLookup     = 5 * time.Second
+	heldLookupMost = 10 * time.Minute
+)
+
+// hold ends the run with a reply whose outcome is unknown and which nobody may try again by himself. It keeps the slot, and
+// its call stays open on the ledger, until an operator, a lookup or a late answer resolves it.
+func (r *run) hold(ctx context.Context) {
+	r.finish(ctx, Ending{Verb: VerbHold, Status: StatusHeld, LookupIn: lookupIn(r.askable())})
+}
+
+// lookupIn is when a reply that is held now is to be asked for; zero is never.
+func lookupIn(askable bool) time.Duration {
+	if !askable {
+		return 0
+	}
+	return heldLookup
+}

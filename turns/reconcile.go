@@ -1,0 +1,156 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// The bounds of a look at held replies: how many in one pass, how many at once, and how long one may take.
+const (
+	reconcileBatch  = 16
+	reconcileAtOnce = 4
+	reconcileTime   = 2 * time.Minute
+)
+
+// reconcile asks providers for the answers of held replies whose lookup is due. Each is asked for by one worker at a time,
+// at growing distances.
+func (s *Service) reconcile(ctx context.Context) {
+	due, err := s.store.DueLookups(ctx, heldLookup, heldLookupMost, reconcileBatch)
+	if err != nil {
+		s.logger.Warn("held replies not looked up", "err", err)
+		return
+	}
+	var all sync.WaitGroup
+	places := make(chan struct{}, reconcileAtOnce)
+	for _, h := range due {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			ctx, cancel := context.WithTimeout(ctx, reconcileTime)
+			defer cancel()
+			if err := s.lookUp(ctx, h); err != nil {
+				s.logger.Info("held reply not resolved yet", "reply_id", h.Reply.ID.String(), "turn_id", h.Reply.Turn.String(), "err", err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// errNoOpenCall says that a held reply has no call that could be asked for.
+var errNoOpenCall = errors.New("the reply has no open call")
+
+// lookUp asks for the answer of a held reply and adopts it, if it is whole and begins with what is stored; a reply whose
+// call is known to have failed is released.
+func (s *Service) lookUp(ctx context.Context, h HeldReply) error {
+	if len(h.OpenCalls) == 0 {
+		return errNoOpenCall
+	}
+	row, err := s.store.ReadReply(ctx, h.Key, h.Reply.ID)
+	if err != nil || row.Status != StatusHeld {
+		return err
+	}
+	call := newest(h.OpenCalls)
+	f := newFound(row, s.set.MaxOutputBytes)
+	lost := s.lostOf(h.Key, row, call)
+	var result callResult
+	for delta, err := range s.generator.Recover(ctx, lost) {
+		if err != nil {
+			result.err = asCallError(err)
+			break
+		}
+		if err := f.take(&result, delta); err != nil {
+			result.fail(err)
+			break
+		}
+	}
+	var told *OutcomeError
+	switch {
+	case result.err != nil && errors.As(result.err.Cause, &told) && !mayHaveRun(told.Call):
+		return s.releaseFailed(ctx, h, row, told.Call)
+	case result.err != nil:
+		return result.err
+	case !result.finished:
+		return errUnfinished
+	}
+	return s.adopt(ctx, h, row, call, f, result)
+}
+
+// adopt completes a held reply with the answer that was found.
+func (s *Service) adopt(ctx context.Context, h HeldReply, row Reply, call OpenCall, f *found, c callResult) error {
+	pieces, length, err := f.whole()
+	if err != nil {
+		return err
+	}
+	o := CallOutcome{Key: h.Key, ID: call.ID, Class: ClassOK, Phase: PhaseDone, HTTPStatus: c.httpStatus, RequestID: c.requestID,
+		ResponseID: c.responseID}
+	c.replyBytes = f.ownBytes
+	o.Usage, o.Low, o.High = s.usageOf(s.routeOf(row.Model, call.Endpoint, call.ProviderModel), call.RequestBytes, c)
+	r := Resolution{Fence: Fence{Key: h.Key, Reply: row.ID, Epoch: row.Epoch}, Verb: VerbAdopt, Status: StatusComplete,
+		Content: pieces, Length: length, StopReason: c.stopReason, Usage: row.Usage.Add(o.Usage), ResponseID: c.responseID,
+		Calls: []CallOutcome{o}}
+	return s.resolveHeld(ctx, r, h.OpenCalls)
+}
+
+// releaseFailed gives up a held reply whose call is known to have come to nothing.
+func (s *Service) releaseFailed(ctx context.Context, h HeldReply, row Reply, failed *CallError) error {
+	var outcomes []CallOutcome
+	for _, call := range h.OpenCalls {
+		outcomes = append(outcomes, CallOutcome{Key: h.Key, ID: call.ID, Class: failed.Class, Phase: failed.Phase,
+			HTTPStatus: failed.HTTPStatus, Usage: Usage{Calls: 1}})
+	}
+	return s.resolveHeld(ctx, Resolution{Fence: Fence{Key: h.Key, Reply: row.ID, Epoch: row.Epoch}, Verb: VerbRelease,
+		Status: StatusAbandoned, Reason: ReasonHeldReleased, Content: row.Content, Length: row.Length, Usage: row.Usage.Add(Usage{Calls: int32(len(outcomes))}),
+		Calls: outcomes}, h.OpenCalls)
+}
+
+// resolveHeld writes a resolution and counts what it closed. One that somebody else was faster with is no error.
+func (s *Service) resolveHeld(ctx context.Context, r Resolution, open []OpenCall) error {
+	result, err := s.store.ResolveHeld(ctx, r)
+	if err != nil || !result.Won {
+		return err
+	}
+	for _, o := range r.Calls {
+		for _, call := range open {
+			if call.ID == o.ID {
+				s.metrics.callEnded(ctx, call.labels(), o)
+			}
+		}
+	}
+	s.metrics.replyEnded(ctx, r.Status, r.Reason)
+	s.logger.Info("held reply resolved", "reply_id", r.Fence.Reply.String(), "status", string(r.Status), "verb", string(r.Verb))
+	return nil
+}
+
+// finishHeld completes a reply that was held while its owner could not be reached, and that is whole after all. The caller
+// holds mu.
+func (r *run) finishHeld(ctx context.Context, e Ending) (ended Reply, ok bool, err error) {
+	res := Resolution{Fence: e.Fence, Verb: VerbFinish, Status: StatusComplete, Content: e.Content, Length: e.Length,
+		StopReason: e.StopReason, Usage: e.Usage, ResponseID: e.ResponseID}
+	if e.Call != nil {
+		res.Calls = []CallOutcome{*e.Call}
+	}
+	result, err := r.store.ResolveHeld(ctx, res)
+	if err != nil || !result.Won {
+		return Reply{}, false, err
+	}
+	return r.endedReply(e, result.EndTime), true, nil
+}
+
+// Wake has the replies that wait for a response of an endpoint looked up now: it is what a provider's callback is good for,
+// whose own words are never taken as an answer. Waking what does not wait is no error.
+func (s *Service) Wake(ctx context.Context, endpoint, responseID string) error {
+	origin, err := s.generator.OriginOf(ctx, endpoint, responseID)
+	if err != nil || origin.IsZero() {
+		return err
+	}
+	woken, err := s.store.WakeLookup(ctx, origin.Conversation, origin.Turn, origin.Generation)
+	if err != nil {
+		return err
+	}
+	if woken {
+		s.reconcile(ctx)
+	}
+	return nil
+}

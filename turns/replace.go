@@ -1,0 +1,139 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// replace ends the reply and starts the next attempt of its generation in the same commit, where policy says that a further
+// call is made by itself: after content or an unknown outcome another call is always another reply, so that there are never
+// two different bytes under one reply and offset. Followers are told that the next one takes its place.
+func (r *run) replace(ctx context.Context, c callResult, next Next) {
+	if !pause(ctx, next.Wait) {
+		r.stopped(ctx, context.Cause(ctx), c)
+		return
+	}
+	outcome := r.outcome(c, string(next.Reason))
+	r.payFor(&outcome, string(next.Reason))
+	e := Ending{Verb: VerbReplace, Status: StatusAbandoned, Reason: next.Reason, Call: &outcome}
+	if c.err != nil {
+		e.ProviderCode = c.err.Code
+	}
+	successor, err := r.commitReplacement(ctx, &e, next)
+	if err != nil {
+		r.logger.Warn("reply not replaced", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String(), "err", err)
+		r.abandon(ctx, next.Reason, 0, c)
+		return
+	}
+	r.metrics.callEnded(ctx, r.labels(r.call), outcome)
+	r.metrics.replyEnded(ctx, e.Status, e.Reason)
+	r.logger.Info("reply replaced", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String(),
+		"by", successor.reply.ID.String(), "attempt", successor.reply.Attempt)
+	r.launch(successor)
+}
+
+// errNoSuccessor says that the generation may have no further attempt: it was stopped, a later turn was started, or the
+// reply is another's by now.
+var errNoSuccessor = errors.New("the generation may have no further attempt")
+
+// commitReplacement writes a replacement and gives the run of the reply that took the place. The successor's own place among
+// the running replies is taken.
+func (r *run) commitReplacement(ctx context.Context, e *Ending, next Next) (successor *run, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
+	defer cancel()
+	f := r.finishing(*e)
+	f.closeCalls(ctx)
+	if err := f.fill(ctx); err != nil {
+		return nil, err
+	}
+	var kept []Piece
+	if next.Continue {
+		kept, _ = continuable(f.ending.Content)
+	}
+	id, owner := ReplyID{newID()}, r.lease.worker()
+	for range lostRounds {
+		pending, err := r.successor(ctx, id, owner, kept)
+		if err != nil {
+			return nil, err
+		}
+		f.ending.StoredLength = r.stored
+		result, err := r.store.Replace(ctx, Replacement{Ending: f.ending, Claim: pending.claim})
+		won := err == nil && result.Won
+		if !won {
+			won = r.foundReplaced(ctx, id, owner)
+		}
+		if won {
+			return r.succeeded(f.ending, e, pending), nil
+		}
+		if err != nil && !errors.Is(err, ErrUnknownOutcome) {
+			return nil, err
+		}
+		if !pause(ctx, unsurePause) {
+			return nil, err
+		}
+	}
+	return nil, lostRace()
+}
+
+// foundReplaced reads whether a replacement without an answer has landed, and how long the stored log is if it has not. The
+// caller holds mu.
+func (r *run) foundReplaced(ctx context.Context, id ReplyID, owner WorkerID) bool {
+	row, err := r.store.ReadReply(ctx, r.key, id)
+	if err == nil && row.Status == StatusInFlight && row.Owner == owner {
+		return true
+	}
+	if old, err := r.store.ReadReply(ctx, r.key, r.reply.ID); err == nil && old.Status == StatusInFlight && old.under(r.fence) {
+		r.stored = old.Length
+	}
+	return false
+}
+
+// succeeded hands the slot over to the run of the successor. The caller holds mu.
+func (r *run) succeeded(ended Ending, e *Ending, p pendingRun) *run {
+	*e = ended
+	r.over = true
+	row := p.claim.row(r.reply.CreateTime)
+	s := r.newRun(p, row)
+	old := r.endedReply(ended, row.CreateTime)
+	old.ReplacedBy = row.ID
+	r.admission.carry()
+	r.log.End(old)
+	return s
+}
+
+// successor is the claim of the next attempt of the run's generation, from how things stand now. The caller holds mu.
+func (r *run) successor(ctx context.Context, id ReplyID, owner WorkerID, kept []Piece) (pendingRun, error) {
+	st, err := r.store.Lookup(ctx, LookupQuery{Key: r.key, Turn: r.reply.Turn, Cursor: r.reply.ID})
+	if err != nil {
+		return pendingRun{}, err
+	}
+	mine := st.Running != nil && st.Running.ID == r.reply.ID && st.Running.under(r.fence)
+	if st.Deleted || !mine || st.Turn == nil || st.LastTurn != r.reply.Turn || st.CancelledGeneration >= r.reply.Generation ||
+		st.Turn.Generation > r.reply.Generation || !r.lease.holds(owner) {
+		return pendingRun{}, errNoSuccessor
+	}
+	request, start, err := r.requestOf(ctx, question{key: r.key, origin: r.origin(), turn: r.userTurn(), options: r.options(),
+		pinned: r.claim.Reply.WindowStart, route: r.request.Route, partial: kept})
+	if err != nil {
+		return pendingRun{}, err
+	}
+	p := pendingRun{request: request, turn: r.turn, limit: r.deadlineLeft(), claim: r.claim, kept: kept}
+	c := &p.claim
+	c.ExpectVersion, c.NextSeq, c.NewTurn, c.Supersede = st.Version, max(st.NextSeq, 1), nil, ReplyID{}
+	n := &c.Reply
+	n.ID, n.Owner, n.Epoch, n.Attempt = id, owner, 1, r.attemptAfter(st)
+	n.Calls, n.Waited = r.reply.Calls+1, r.reply.Waited
+	n.Route, n.RequestHash, n.BuilderVersion, n.WindowStart = request.Route, slices.Clone(request.Hash[:]), request.BuilderVersion, start
+	n.Deadline = max(r.deadlineLeft(), 0) + replyGrace
+	c.Call = newCall(CallID{newID()}, 1, keyOf(r.origin(), request), request, n.OnAmbiguous)
+	return p, nil
+}
+
+// Successor is the reply that followers of an abandoned one go on with: policy made the next attempt by itself. A reply that
+// another took the place of by a person's choice has none.
+func (r Reply) Successor() (ReplyID, bool) {
+	return r.ReplacedBy, r.Status == StatusAbandoned && r.Reason != ReasonSuperseded && !r.ReplacedBy.IsZero()
+}
