@@ -16,6 +16,7 @@ var (
 	errCannotAsk = errors.New("the endpoint is not set up to be asked about its calls")
 	errNoID      = errors.New("no interaction is known to ask about")
 	errStillRuns = errors.New("the interaction is still being made")
+	errAskAnew   = errors.New("the rest of the interaction can't be had by itself, only all of it")
 	errBadAnswer = errors.New("the answer can't be read")
 )
 
@@ -113,7 +114,7 @@ func (c *Client) retrieve(ctx context.Context, lost turns.LostCall, id string, s
 		told.Code = ended.Verdict.Word
 		yield(nil, outcome(*told))
 	case !silent:
-		yield(nil, failed)
+		yield(nil, answered(turns.ClassAmbiguous, errAskAnew))
 	default:
 		for _, d := range out {
 			if !yield(d, nil) {
@@ -180,6 +181,14 @@ func (c *Client) Stop(ctx context.Context, lost turns.LostCall) error {
 		return &turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseNone, Cause: errNoID}
 	}
 	_, err := c.http.Ask(ctx, c.post(http.MethodPost, "/"+url.PathEscape(lost.ResponseID)+"/cancel", nil, route.Limits), vendor(nil))
+	var refused *turns.CallError
+	if errors.As(err, &refused) && refused.HTTPStatus == http.StatusBadRequest {
+		// A server may refuse to stop what is over, which is what was wanted.
+		var i interaction
+		if c.ask(ctx, c.post(http.MethodGet, "/"+url.PathEscape(lost.ResponseID), nil, route.Limits), &i) == nil && !notYet[i.Status] {
+			return nil
+		}
+	}
 	if err != nil {
 		return notThere(err)
 	}
