@@ -20,6 +20,9 @@ func (s *Service) CreateConversation(ctx context.Context, caller Caller, c Conve
 	if err := c.normalise(); err != nil {
 		return Conversation{}, err
 	}
+	if err := c.Defaults.validateTools(defaultsField); err != nil {
+		return Conversation{}, err
+	}
 	stored, created, err := s.store.CreateConversation(ctx, c)
 	switch {
 	case err != nil:
@@ -32,6 +35,8 @@ func (s *Service) CreateConversation(ctx context.Context, caller Caller, c Conve
 	}
 	return stored, nil
 }
+
+const defaultsField = "conversation.defaults"
 
 // maxDefaults bounds a conversation's defaults as they are stored, in bytes, so that a page of conversations is bounded.
 const maxDefaults = 64 << 10
@@ -49,7 +54,7 @@ func (c *Conversation) normalise() error {
 		return err
 	}
 	if len(defaults) > maxDefaults {
-		return &Error{Code: CodeContentTooLarge, Field: "conversation.defaults",
+		return &Error{Code: CodeContentTooLarge, Field: defaultsField,
 			Problem: fmt.Sprintf("is %d bytes and the limit is %d; send long instructions with the turn", len(defaults), maxDefaults),
 			Meta:    map[string]string{"size": fmt.Sprint(len(defaults)), "limit": fmt.Sprint(maxDefaults)}}
 	}
@@ -122,6 +127,11 @@ type ConversationUpdate struct {
 // UpdateConversation changes fields. Turns already made keep what they were made from.
 func (s *Service) UpdateConversation(ctx context.Context, caller Caller, u ConversationUpdate) (Conversation, error) {
 	key := KeyOf(caller.Tenant, u.ID)
+	if u.Defaults != nil {
+		if err := u.Defaults.normalise().validateTools(defaultsField); err != nil {
+			return Conversation{}, err
+		}
+	}
 	for range submitRounds {
 		c, err := s.store.ReadConversation(ctx, key)
 		if err != nil {

@@ -21,6 +21,10 @@ type Regeneration struct {
 // Later turns stay where they are, below the reply that was replaced.
 func (s *Service) Regenerate(ctx context.Context, caller Caller, g Regeneration) (reply Reply, replayed bool, err error) {
 	key := KeyOf(caller.Tenant, g.Conversation)
+	g.Options = g.Options.normalise()
+	if err := g.Options.validateTools("options"); err != nil {
+		return Reply{}, false, err
+	}
 	turn, err := s.store.FindTurn(ctx, key, g.Reply.Row())
 	if err != nil {
 		return Reply{}, false, err
@@ -28,7 +32,6 @@ func (s *Service) Regenerate(ctx context.Context, caller Caller, g Regeneration)
 	if turn.ID.Row() == g.Reply.Row() {
 		return Reply{}, false, NotFound("reply", "reply_id")
 	}
-	g.Options = g.Options.normalise()
 	sender := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/turnd/turnd/llm/scripted"
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
@@ -183,6 +184,43 @@ func TestAToolResultThatAnswersNoOpenCallIsRefused(t *testing.T) {
 		w.paid(1, 1)
 		w.stands(map[string]int{qUsers: 1, qInFlight: 0})
 	})
+}
+
+func TestToolsThatCanNotBeOfferedAreRefusedWhereverTheyComeFrom(t *testing.T) {
+	w := sqliteWorld(t)
+	s := w.serve()
+	in := ask(newID(), newID(), "hi")
+	made := s.turn(in, nil).completes()
+	conversation := &turnsv1.Conversation{ConversationId: newID()}
+	_, err := s.convs.CreateConversation(w.ctx, &turnsv1.CreateConversationRequest{Conversation: conversation})
+	require.NoError(t, err)
+	for name, options := range map[string]*turnsv1.GenerationOptions{
+		"no object for a schema": {Tools: []*turnsv1.Tool{{Name: "a", InputSchemaJson: "{bad"}}},
+		"no name for a tool":     {Tools: []*turnsv1.Tool{{Name: "look up"}}},
+		"two of one name":        {Tools: []*turnsv1.Tool{{Name: "a"}, {Name: "a"}}},
+		"a choice of nothing":    {ToolChoice: &turnsv1.ToolChoice{Mode: turnsv1.ToolChoiceMode_TOOL_CHOICE_MODE_TOOL}},
+	} {
+		t.Log(name)
+		refused := func(err error) {
+			t.Helper()
+			w.fails(err, codes.InvalidArgument, "INVALID_FIELD", "DO_NOT_RETRY")
+		}
+		next := ask(in.GetConversationId(), newID(), "more")
+		next.Options = options
+		_, err := s.submit(next)
+		refused(err)
+		_, err = s.turns.RegenerateReply(w.ctx, &turnsv1.RegenerateReplyRequest{ConversationId: in.GetConversationId(), ReplyId: made.reply, Options: options})
+		refused(err)
+		_, err = s.convs.CreateConversation(w.ctx, &turnsv1.CreateConversationRequest{
+			Conversation: &turnsv1.Conversation{ConversationId: newID(), Defaults: options}})
+		refused(err)
+		_, err = s.convs.UpdateConversation(w.ctx, &turnsv1.UpdateConversationRequest{
+			Conversation: &turnsv1.Conversation{ConversationId: conversation.GetConversationId(), Defaults: options},
+			UpdateMask:   &fieldmaskpb.FieldMask{Paths: []string{"defaults"}}})
+		refused(err)
+	}
+	w.paid(1, 1)
+	w.stands(map[string]int{qReplies: 1, qConvs: 2})
 }
 
 func TestC53ACallCutShortIsNeverJoinedWithTheNextAttempts(t *testing.T) {
