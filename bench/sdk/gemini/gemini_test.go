@@ -54,7 +54,9 @@ func (r *said) add(g *genai.GenerateContentResponse) {
 			continue
 		}
 		for _, p := range c.Content.Parts {
-			r.parts = append(r.parts, p)
+			if p.Text != "" || p.FunctionCall != nil { // one without either can be read by this client, and not written
+				r.parts = append(r.parts, p)
+			}
 			switch {
 			case p.FunctionCall != nil:
 				r.calls = append(r.calls, p.FunctionCall)
