@@ -20,6 +20,7 @@ import (
 	"github.com/turnd/turnd/llm"
 	"github.com/turnd/turnd/llm/anthropic"
 	"github.com/turnd/turnd/llm/gemini"
+	"github.com/turnd/turnd/llm/gemini/interactions"
 	"github.com/turnd/turnd/llm/llmtest"
 	"github.com/turnd/turnd/llm/openai"
 	"github.com/turnd/turnd/llm/openai/responses"
@@ -103,7 +104,7 @@ func (c chaotic) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-var adapters = []llm.Adapter{anthropic.Adapter(), openai.Adapter(), responses.Adapter(), gemini.Adapter()}
+var adapters = []llm.Adapter{anthropic.Adapter(), openai.Adapter(), responses.Adapter(), gemini.Adapter(), interactions.Adapter()}
 
 // ask makes one call and demands that it was one.
 func (m mock) ask(t *testing.T, a llm.Adapter, words, chaos, value string) llmtest.Result {
