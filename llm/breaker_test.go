@@ -184,6 +184,7 @@ func TestNothingIsSentWhileABreakerIsOpen(t *testing.T) {
 		require.Equal(t, turns.ClassNotSent, got.Err.Class)
 		require.Equal(t, turns.PhaseNone, got.Err.Phase)
 		require.ErrorIs(t, got.Err, llm.ErrBreakerOpen)
+		require.Equal(t, "breaker_open", got.Err.Code)
 		require.True(t, got.Err.HasRetryAfter)
 		require.Equal(t, 20*time.Second, got.Err.RetryAfter)
 		require.Equal(t, 5, s.provider.calls)

@@ -53,8 +53,8 @@ func (b *breaker) watch(ctx context.Context, seq iter.Seq2[turns.Delta, error]) 
 		p, wait, ok := b.begin(time.Now())
 		if !ok {
 			yield(nil, &turns.CallError{
-				Class: turns.ClassNotSent, Phase: turns.PhaseNone, RetryAfter: wait, HasRetryAfter: true,
-				Cause: ErrBreakerOpen,
+				Class: turns.ClassNotSent, Phase: turns.PhaseNone, Code: "breaker_open",
+				RetryAfter: wait, HasRetryAfter: true, Cause: ErrBreakerOpen,
 			})
 			return
 		}
