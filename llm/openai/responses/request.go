@@ -3,6 +3,7 @@ package responses
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"github.com/turnd/turnd/llm/wire"
 	"github.com/turnd/turnd/turns"
@@ -52,6 +53,18 @@ type namedChoice struct {
 // sealedReasoning asks for reasoning in the form in which it can go back.
 const sealedReasoning = "reasoning.encrypted_content"
 
+// mayReason reports whether a model may be asked for its reasoning: the vendor refuses that for those of its models that have
+// none. They are older than the others, so a name that is not known is taken for one that reasons.
+func mayReason(model string) bool {
+	model = strings.TrimPrefix(strings.ToLower(model), "ft:")
+	for _, family := range []string{"gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"} {
+		if strings.HasPrefix(model, family) {
+			return false
+		}
+	}
+	return true
+}
+
 // Build implements turns.Generator's method for this endpoint. The conversation that a call is made in is no part of what is
 // built: it is another one for each call.
 func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, error) {
@@ -77,7 +90,7 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 	r.Tools, r.ToolChoice = tools(prompt.Options)
 	if r.Store {
 		r.Metadata = wire.Metadata(prompt.Origin)
-	} else {
+	} else if mayReason(r.Model) {
 		r.Include = []string{sealedReasoning}
 	}
 	body, err := wire.Encode(r)

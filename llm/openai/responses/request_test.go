@@ -95,6 +95,18 @@ func TestAPlainRequestSaysNoMoreThanItMust(t *testing.T) {
 	require.Equal(t, `{"model":"gpt-x","input":[{"type":"message","role":"user","content":"go"}],"store":true,"background":true,`+tail, string(req.Body))
 }
 
+func TestAModelWithoutReasoningIsNotAskedForIt(t *testing.T) {
+	c := responses.New(wire.NewClient(wire.Options{}), llm.Endpoint{BaseURL: "http://127.0.0.1:1"})
+	for model, want := range map[string]bool{
+		"gpt-5.5": true, "gpt-5.4-mini": true, "o4-mini": true, "gpt-6": true, "some-other": true, "ft:o4-mini:x": true,
+		"gpt-4o": false, "gpt-4.1-mini": false, "gpt-3.5-turbo": false, "ft:gpt-4o:x": false, "chatgpt-4o-latest": false, "gpt-5-chat-latest": false,
+	} {
+		req, err := c.Build(turns.Route{ProviderModel: model}, history())
+		require.NoError(t, err)
+		require.Equal(t, want, strings.Contains(string(req.Body), "include\":"), model)
+	}
+}
+
 func TestChoicesOfToolsAreThisWiresWords(t *testing.T) {
 	for mode, want := range map[turns.ToolChoiceMode]string{"": "", turns.ToolChoiceNone: `"tool_choice":"none"`, turns.ToolChoiceAny: `"tool_choice":"required"`} {
 		p := history()
