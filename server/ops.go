@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -67,24 +66,7 @@ func (o Ops) readyz(w http.ResponseWriter, r *http.Request) {
 
 // Serve serves on a listener, which it closes, until ctx ends.
 func (o Ops) Serve(ctx context.Context, lis net.Listener) error {
-	srv := boundedHTTP(o.Handler(), opsTime, o.logger())
-	ended := make(chan struct{})
-	unhook := context.AfterFunc(ctx, func() {
-		defer close(ended)
-		last, cancel := context.WithTimeout(context.Background(), opsTime)
-		defer cancel()
-		if srv.Shutdown(last) != nil {
-			_ = srv.Close()
-		}
-	})
-	err := srv.Serve(lis)
-	if !unhook() {
-		<-ended
-	}
-	if err = unless(err, http.ErrServerClosed); err != nil {
-		return fmt.Errorf("serve ops: %w", err)
-	}
-	return nil
+	return serveUntil(ctx, boundedHTTP(o.Handler(), opsTime, o.logger()), lis, opsTime, "ops")
 }
 
 func (o Ops) logger() *slog.Logger {

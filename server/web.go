@@ -1,8 +1,11 @@
 package server
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 )
@@ -22,6 +25,27 @@ func boundedHTTP(h http.Handler, headerTimeout time.Duration, log *slog.Logger) 
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+}
+
+// serveUntil serves on a listener, which it closes, until ctx ends, and gives requests under way some time then.
+func serveUntil(ctx context.Context, srv *http.Server, lis net.Listener, grace time.Duration, what string) error {
+	ended := make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		last, cancel := context.WithTimeout(context.Background(), grace)
+		defer cancel()
+		if srv.Shutdown(last) != nil {
+			_ = srv.Close()
+		}
+	})
+	err := srv.Serve(lis)
+	if !unhook() {
+		<-ended
+	}
+	if err = unless(err, http.ErrServerClosed); err != nil {
+		return fmt.Errorf("serve %s: %w", what, err)
+	}
+	return nil
 }
 
 // webNotice tells whoever comes by HTTP/1.1 what is served here.
