@@ -101,6 +101,10 @@ func (s *stream) take(e *turnsv1.Event, cursor *turnsv1.Cursor) {
 		kind, s.result, s.turn = "accepted", k.Accepted.GetResult(), k.Accepted.GetTurn()
 	case *turnsv1.Event_Restarted:
 		kind, s.restarted = "restarted", k.Restarted
+		if !k.Restarted.GetContinues() {
+			s.text = ""
+		}
+		s.offset = e.GetOffset()
 	case *turnsv1.Event_Started:
 		kind, s.reply = "started", e.GetReplyId()
 		if cursor.GetReplyId() == s.reply {

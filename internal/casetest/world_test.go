@@ -21,7 +21,10 @@ import (
 	"github.com/turnd/turnd/internal/pgtest"
 	"github.com/turnd/turnd/llm"
 	"github.com/turnd/turnd/llm/anthropic"
+	"github.com/turnd/turnd/llm/gemini"
+	"github.com/turnd/turnd/llm/gemini/interactions"
 	"github.com/turnd/turnd/llm/openai"
+	"github.com/turnd/turnd/llm/openai/responses"
 	"github.com/turnd/turnd/llm/scripted"
 	"github.com/turnd/turnd/migrations"
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
@@ -51,6 +54,7 @@ type world struct {
 	limits   turns.Limits
 	spool    turns.Spool // of the next worker
 	caps     turns.Capabilities
+	prices   turns.Prices
 	bus      *live.Memory // what carries hints between the workers; nil: they only poll
 	counters *sdkmetric.ManualReader
 	meter    metric.Meter
@@ -126,20 +130,34 @@ func (w *world) script(rules ...scripted.Rule) {
 	require.NoError(w.t, w.provider.SetScript(scripted.Script{Rules: rules}))
 }
 
-// models are the two wires on the scripted provider: "anthropic" and "openai".
+// models are all wires on the scripted provider. "anthropic" and "openai" have the capabilities of the world; the others can
+// be asked about lost calls, each in its way, but for "generate", which can't. "either" falls back from the first to the
+// second.
 func (w *world) models() llm.Config {
-	return llm.Config{
-		DefaultModel: "anthropic",
-		Endpoints: []llm.Endpoint{
-			{Name: "one", Wire: llm.WireAnthropicMessages, BaseURL: w.provider.URL(), Capabilities: w.caps},
-			{Name: "two", Wire: llm.WireOpenAIChat, BaseURL: w.provider.URL(), Capabilities: w.caps},
-		},
-		Models: []llm.Model{
-			{Name: "anthropic", Route: []llm.Target{{Endpoint: "one", Model: "demo"}}},
-			{Name: "openai", Route: []llm.Target{{Endpoint: "two", Model: "demo"}}},
-		},
+	at := w.provider.URL()
+	resumes := turns.Capabilities{Resume: true, Cancel: true}
+	c := llm.Config{DefaultModel: "anthropic", Endpoints: []llm.Endpoint{
+		{Name: "one", Wire: llm.WireAnthropicMessages, BaseURL: at, Capabilities: w.caps, Prices: w.prices},
+		{Name: "two", Wire: llm.WireOpenAIChat, BaseURL: at, Capabilities: w.caps, Prices: w.prices},
+		{Name: "background", Wire: llm.WireOpenAIResponses, BaseURL: at, Capabilities: resumes},
+		{Name: "conversation", Wire: llm.WireOpenAIResponses, BaseURL: at, Capabilities: turns.Capabilities{Lookup: true, Fence: true}},
+		{Name: "stored", Wire: llm.WireOpenAIChat, BaseURL: at, Capabilities: turns.Capabilities{Lookup: true}},
+		{Name: "interactions", Wire: llm.WireGeminiInteractions, BaseURL: at, Capabilities: resumes},
+		{Name: "generate", Wire: llm.WireGeminiGenerate, BaseURL: at, Capabilities: turns.Capabilities{UsageOnAbort: true}},
+	}}
+	for _, m := range [][]string{{"anthropic", "one"}, {"openai", "two"}, {"either", "one", "two"}, {"background"}, {"conversation"}, {"stored"},
+		{"interactions"}, {"generate"}} {
+		model := llm.Model{Name: m[0]}
+		for _, endpoint := range m[min(1, len(m)-1):] {
+			model.Route = append(model.Route, llm.Target{Endpoint: endpoint, Model: "demo"})
+		}
+		c.Models = append(c.Models, model)
 	}
+	return c
 }
+
+// adapters are the wires that are spoken.
+var adapters = []llm.Adapter{anthropic.Adapter(), openai.Adapter(), responses.Adapter(), gemini.Adapter(), interactions.Adapter()}
 
 // worker is one server inside the test, with a client.
 type worker struct {
@@ -156,7 +174,7 @@ func (w *world) serve() *worker { return w.serveOn(w.store()) }
 func (w *world) serveOn(store turns.Store) *worker {
 	t := w.t
 	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	router, err := llm.New(w.models(), llm.Options{Adapters: []llm.Adapter{anthropic.Adapter(), openai.Adapter()},
+	router, err := llm.New(w.models(), llm.Options{Adapters: adapters,
 		Limits: w.limits, Logger: logger, Dial: w.dial})
 	require.NoError(t, err)
 	var service *turns.Service
