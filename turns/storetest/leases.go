@@ -23,8 +23,40 @@ func leases() []promise {
 		{"dead workers are forgotten once their lease ended long ago", deadWorkersAreForgotten},
 		{"a dead worker with a reply in flight is not forgotten", anOwnerIsNotForgotten},
 		{"a worker that is not dead is never forgotten", aLivingWorkerIsNotForgotten},
+		{"workers are listed with what they run, and for an hour after they died", workersAreListed},
 		{"the uptime of the database does not run backwards", uptimeGrows},
 	}
+}
+
+func workersAreListed(t *testing.T, w *world) {
+	w.fresh()
+	w.fresh()
+	idle, dead, gone := w.register(), w.register(), w.register()
+	w.bury(dead)
+	w.exec("UPDATE workers SET lease_until = (SELECT max(lease_until) FROM workers) WHERE worker_id = %s", dead.UUID)
+	w.bury(gone)
+	w.forget(gone)
+	views, err := w.Store.ListWorkers(w.ctx)
+	require.NoError(t, err)
+	require.Len(t, views, 3)
+	require.Equal(t, []turns.Worker{{ID: w.worker, Name: "w"}, {ID: idle, Name: "w"}, {ID: dead, Name: "w"}},
+		[]turns.Worker{views[0].Worker, views[1].Worker, views[2].Worker})
+	require.Equal(t, []int{2, 0, 0}, []int{views[0].InFlight, views[1].InFlight, views[2].InFlight})
+	require.Equal(t, []bool{false, false, true}, []bool{views[0].Dead, views[1].Dead, views[2].Dead})
+	require.Positive(t, views[0].Uptime)
+	require.WithinDuration(t, time.Now().Add(hour), views[0].LeaseUntil, 5*time.Minute)
+}
+
+// forget moves a worker's whole life so far back that nobody wants to know of it.
+func (w *world) forget(id turns.WorkerID) {
+	w.t.Helper()
+	rows, err := w.Query(w.ctx, "SELECT lease_until FROM workers LIMIT 1")
+	require.NoError(w.t, err)
+	if _, ok := rows[0][0].(int64); ok {
+		w.exec("UPDATE workers SET lease_until = 1 WHERE worker_id = %s", id.UUID)
+		return
+	}
+	w.exec("UPDATE workers SET lease_until = '2001-01-01' WHERE worker_id = %s", id.UUID)
 }
 
 func aHoldingLeaseIsNotBuried(t *testing.T, w *world) {

@@ -17,6 +17,8 @@ func permits() []promise {
 		{"a permit sent again is granted again and counts once", aPermitAgainCountsOnce},
 		{"a permit's waiting counts against the budget", aPermitsWaitingCounts},
 		{"permits of a batch are answered each", permitsAreAnsweredEach},
+		{"a reply moves to the route and the request of its next call", aReplyMovesToItsNextCall},
+		{"a reply does not move to a call that is put back after a later one", aReplyStaysWithItsNewestCall},
 	}
 }
 
@@ -81,6 +83,32 @@ func aPermitsWaitingCounts(t *testing.T, w *world) {
 	w.permit(permitFor(claim, 2))
 	w.permit(permitFor(claim, 3))
 	require.Equal(t, 2*time.Second, w.read(c, claim.Reply.ID).Waited)
+}
+
+func aReplyMovesToItsNextCall(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	_, err := w.Store.Checkpoint(w.ctx, []turns.Checkpoint{{Fence: fenceOf(claim), ResponseID: "resp"}})
+	require.NoError(t, err)
+	before := w.read(c, claim.Reply.ID)
+	require.Equal(t, "resp", before.ResponseID)
+	p := permitFor(claim, 2)
+	p.Call.Route, p.Call.RequestHash, p.Call.BuilderVersion = spareRoute, []byte("spare"), 3
+	require.True(t, w.permit(p).Granted)
+	after := w.read(c, claim.Reply.ID)
+	before.Endpoint, before.Provider, before.ProviderModel, before.ResponseID = "spare", "openai", "demo-2", ""
+	before.RequestHash, before.BuilderVersion, before.Calls, before.Waited = []byte("spare"), 3, 2, p.Waited
+	before.Age, before.LeaseLeft = after.Age, after.LeaseLeft
+	equal(t, before, after)
+	w.unchanged(func() { require.True(t, w.permit(p).Granted) })
+}
+
+func aReplyStaysWithItsNewestCall(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	late, second := permitFor(claim, 3), permitFor(claim, 2)
+	late.Call.Route = spareRoute
+	require.True(t, w.permit(late).Granted)
+	require.True(t, w.permit(second).Granted)
+	require.Equal(t, "spare", w.read(c, claim.Reply.ID).Endpoint)
 }
 
 func permitsAreAnsweredEach(t *testing.T, w *world) {

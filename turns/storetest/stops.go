@@ -18,6 +18,7 @@ func stops() []promise {
 		{"a stop of a turn that has its answer changes nothing", aStopOfAnAnswerChangesNothing},
 		{"a stop returns the live reply, though it is not the newest", aStopReturnsTheLiveReply},
 		{"a held reply is abandoned as cancelled at once", aHeldReplyIsCancelledAtOnce},
+		{"a stop of a held reply closes its calls by a guess and adds them to its usage", aStopClosesHeldCalls},
 		{"a stop of a turn that is not stored is not found", aStopOfNothingIsNotFound},
 		{"a stop asked for again is no error and changes nothing", aStopAgainChangesNothing},
 		{"a reply that was held after its stop is cancelled by the next", aStopAgainEndsWhatIsHeld},
@@ -142,6 +143,24 @@ func aStopAgainChangesNothing(t *testing.T, w *world) {
 	w.unchanged(func() { require.True(t, w.stop(c, claim.Turn).CancelRequested) })
 	w.finish(abandoning(claim, 0, turns.ReasonCancelled, opening("a")))
 	w.unchanged(func() { require.Equal(t, claim.Reply.ID, w.stop(c, claim.Turn).ID) })
+}
+
+func aStopClosesHeldCalls(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	require.True(t, w.permit(permitFor(claim, 2)).Granted)
+	e := holding(claim, 0, opening("ab"))
+	e.Usage = turns.Usage{Input: 5, Output: 1, Source: turns.SourceReported, Calls: 1}
+	e.Call = closing(c.key, claim.Call.ID, turns.ClassTransient)
+	w.finish(e)
+	r := w.stop(c, claim.Turn)
+	require.Equal(t, []any{turns.StatusAbandoned, turns.ReasonCancelled}, []any{r.Status, r.Reason})
+	require.Equal(t, turns.Usage{Input: 34, Output: 1, Source: turns.SourceEstimated, Wasted: 29, Calls: 2}, r.Usage)
+	require.EqualValues(t, 1, w.count(`SELECT count(*) FROM provider_calls WHERE class = 'ambiguous' AND input_tokens = 29
+		AND wasted_tokens = 29 AND end_time IS NOT NULL`))
+	require.Zero(t, w.count("SELECT count(*) FROM provider_calls WHERE end_time IS NULL"))
+	w.due()
+	require.Empty(t, w.lookups(10))
+	w.unchanged(func() { w.stop(c, claim.Turn) })
 }
 
 func aStopAgainEndsWhatIsHeld(t *testing.T, w *world) {

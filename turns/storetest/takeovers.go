@@ -22,6 +22,8 @@ func takeovers() []promise {
 		{"a reply is taken over until its epoch is at its bound", aReplyIsTakenOverUntilItsBound},
 		{"the owner before a takeover writes nothing more", theOwnerBeforeATakeoverIsFenced},
 		{"of many takeovers at once, one is won", oneOfManyTakeovers},
+		{"a takeover without a call of its own spends nothing and leaves calls open", aTakeoverWithoutACall},
+		{"a takeover moves the reply to its call", aTakeoverMovesToItsCall},
 		{"of a takeover and a sweep at once, one is won", aTakeoverOrASweep},
 		{"a takeover under another reply's id changes nothing", func(_ *testing.T, w *world) {
 			w.notTaken(func(_ turns.Claim, v *turns.Takeover) { v.Fence.Reply = newReplyID() })
@@ -260,6 +262,35 @@ func theOwnerBeforeATakeoverIsFenced(t *testing.T, w *world) {
 		require.False(t, w.settle(settling(claim, 3, opening("abc"))))
 		require.NoError(t, w.Store.CloseCalls(w.ctx, []turns.CallOutcome{*closing(claim.Key, claim.Call.ID, turns.ClassOK)}))
 	})
+}
+
+func aTakeoverWithoutACall(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	p := permitFor(claim, 2)
+	require.True(t, w.permit(p).Granted)
+	_, err := w.Store.Checkpoint(w.ctx, []turns.Checkpoint{{Fence: fenceOf(claim), ResponseID: "resp"}})
+	require.NoError(t, err)
+	w.bury(w.worker)
+	w.worker = w.register()
+	v := w.takingOver(claim, 0)
+	v.Call, v.MaxCalls = turns.NewCall{}, 0
+	require.Equal(t, 2, w.takeOver(v).Calls)
+	r := w.read(c, claim.Reply.ID)
+	require.Equal(t, []any{int64(2), w.worker, 2, "local", "resp"}, []any{r.Epoch, r.Owner, r.Calls, r.Endpoint, r.ResponseID})
+	require.EqualValues(t, 2, w.count("SELECT count(*) FROM provider_calls"))
+	require.EqualValues(t, 1, w.count("SELECT count(*) FROM provider_calls WHERE call_id = %s AND class = 'transient'", claim.Call.ID.UUID), "as named")
+	require.Equal(t, "resp", w.readCall(claim, p.Call.ID).ResponseID)
+	w.unchanged(func() { require.Zero(t, w.takeOver(v)) })
+}
+
+func aTakeoverMovesToItsCall(t *testing.T, w *world) {
+	c, claim := w.deserted()
+	v := w.takingOver(claim, 3)
+	v.Call.Route, v.Call.RequestHash = spareRoute, []byte("spare")
+	require.True(t, w.takeOver(v).Won)
+	r := w.read(c, claim.Reply.ID)
+	require.Equal(t, []any{"spare", "openai", "demo-2", []byte("spare")}, []any{r.Endpoint, r.Provider, r.ProviderModel, r.RequestHash})
+	equal(t, openOf(v.Call), w.readCall(claim, v.Call.ID), ageless)
 }
 
 func oneOfManyTakeovers(t *testing.T, w *world) {

@@ -17,6 +17,7 @@ func transitions() []promise {
 		{"a sweep that the table has is written as it says", sweepsOfTheTable},
 		{"a sweep that the table does not have is a typed error and changes nothing", sweepsOutsideTheTable},
 		{"a takeover leads where the table says", takeoversOfTheTable},
+		{"a replacement that the table has is written as it says", replacesOfTheTable},
 		{"what is over comes back, settles, is chosen or superseded exactly as the table has it", anEndMovesByTheTable},
 		{"no write in the table's name changes a reply that is not in flight", nothingLeavesAnEnd},
 	}
@@ -146,6 +147,19 @@ func takeoversOfTheTable(t *testing.T, w *world) {
 	require.True(t, allowed, "%s %s", r.Status, r.Reason)
 }
 
+func replacesOfTheTable(t *testing.T, w *world) {
+	within, _ := steps(turns.VerbReplace)
+	require.NotEmpty(t, within)
+	for _, s := range within {
+		c, claim := w.fresh()
+		r := w.replacing(claim, 0)
+		r.Ending.Reason = s.reason
+		require.True(t, w.replace(r), s)
+		old := w.read(c, claim.Reply.ID)
+		require.Equal(t, s, step{s.verb, old.Status, old.Reason})
+	}
+}
+
 // ended brings a reply to each status that is not in flight, with each reason.
 func (w *world) ended() (claims []turns.Claim) {
 	_, complete := w.fresh()
@@ -191,9 +205,28 @@ func moves() []move {
 			claim.Supersede = c.Reply.ID
 			return w.claim(claim).Won
 		}},
+		{turns.VerbRelease, turns.StatusAbandoned, reasonIs(turns.ReasonHeldReleased), resolvingAs(turns.VerbRelease, turns.ReasonHeldReleased)},
+		{turns.VerbAdopt, turns.StatusComplete, reasonIs(""), resolvingAs(turns.VerbAdopt, "")},
+		{turns.VerbFinish, turns.StatusComplete, reasonIs(""), resolvingAs(turns.VerbFinish, "")},
+		{turns.VerbCancel, turns.StatusAbandoned, reasonIs(turns.ReasonDeleted), resolvingAs(turns.VerbCancel, turns.ReasonDeleted)},
+		{turns.VerbReplace, turns.StatusAbandoned, reasonIs(turns.ReasonAmbiguous), func(w *world, c turns.Claim) bool {
+			return w.replace(w.replacing(c, 0))
+		}},
 		{turns.VerbCancel, turns.StatusAbandoned, reasonIs(turns.ReasonCancelled), func(w *world, c turns.Claim) bool {
 			return w.stop(conversationOf(c.Tenant, c.Conversation.UUID), c.Turn).Reason == turns.ReasonCancelled
 		}},
+	}
+}
+
+// resolvingAs resolves a held reply of which nothing is stored.
+func resolvingAs(verb turns.Verb, reason turns.Reason) func(*world, turns.Claim) bool {
+	return func(w *world, c turns.Claim) bool {
+		r := adopting(c)
+		r.Fence, r.Verb, r.Reason = fenceOf(c), verb, reason
+		if reason != "" {
+			r.Status, r.StopReason = turns.StatusAbandoned, ""
+		}
+		return w.resolve(r)
 	}
 }
 

@@ -342,7 +342,7 @@ func (w *world) read(c conversation, id turns.ReplyID) turns.Reply {
 	return r
 }
 
-// hold makes a reply held, which no method of the port does yet without a policy.
+// hold makes a reply held, whatever it was before.
 func (w *world) hold(id turns.ReplyID) {
 	w.exec("UPDATE turns SET status = 'held', end_time = NULL WHERE id = %s", id.UUID)
 }
