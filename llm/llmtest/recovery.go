@@ -18,7 +18,7 @@ import (
 // Recovery is an endpoint that can be asked about a call whose answer was lost.
 type Recovery struct {
 	Capabilities turns.Capabilities
-	// NoUsage says that an answer that was looked up has no usage.
+	// NoUsage says that an answer that was looked up without its id has no usage.
 	NoUsage bool
 }
 
@@ -178,10 +178,11 @@ func (s asked) requireRecovered(t testing.TB, r Result) {
 	counts := s.provider.Counts()
 	require.Equal(t, 1, counts.Requests)
 	require.Equal(t, 1, counts.Generations)
-	if s.NoUsage {
+	if s.NoUsage && r.ResponseID == "" {
 		require.Nil(t, r.Usage)
 		return
 	}
+	require.NotNil(t, r.Usage)
 	require.Equal(t, int64(counts.InputTokens), r.Usage.Input)
 	require.Equal(t, int64(counts.OutputTokens), r.Usage.Output)
 	require.Equal(t, recoveredDeltas, counts.OutputTokens)

@@ -274,7 +274,9 @@ func TestAnAnswerInAConversationIsReadToWhatWasSentLast(t *testing.T) {
 			x.Status(200, tt.pages[x.N-1])
 		})
 		c, made := client(t, p.URL(), conversation)
-		r := llmtest.Collect(t, c.Recover(t.Context(), lost(made)))
+		asked := lost(made)
+		asked.ResponseID = ""
+		r := llmtest.Collect(t, c.Recover(t.Context(), asked))
 		require.Equal(t, len(tt.pages), p.Requests(), name)
 		if tt.text == "" {
 			require.ErrorIs(t, r.Err, turns.ErrNotThere, name)
@@ -287,8 +289,46 @@ func TestAnAnswerInAConversationIsReadToWhatWasSentLast(t *testing.T) {
 	}
 	endless := llmtest.Play(t, func(x *llmtest.Exchange) { x.Status(200, page(true, item)) })
 	c, made := client(t, endless.URL(), conversation)
-	require.Equal(t, turns.ClassTerminal, llmtest.Collect(t, c.Recover(t.Context(), lost(made))).Err.Class)
+	asked := lost(made)
+	asked.ResponseID = ""
+	require.Equal(t, turns.ClassTerminal, llmtest.Collect(t, c.Recover(t.Context(), asked)).Err.Class)
 	require.Equal(t, 16, endless.Requests())
+}
+
+func TestAnAnswerWhoseIdIsKnownIsFoundByThatWithItsUsage(t *testing.T) {
+	for _, tt := range []struct {
+		status    int
+		response  string
+		session   string
+		usage     bool
+		class     turns.CallClass
+		questions int
+	}{
+		{200, `{"id":"resp_1","status":"completed","output":[` + item + `],"usage":{"input_tokens":2,"output_tokens":3}}`, "conv_1", true, "", 1},
+		{404, "", "conv_1", false, "", 2},
+		{404, "", "", false, turns.ClassTerminal, 1},
+		{502, "", "conv_1", false, turns.ClassAmbiguous, 1},
+		{200, `{"id":"resp_1","status":"in_progress"}`, "conv_1", false, turns.ClassInFlightElsewhere, 1},
+	} {
+		p := llmtest.Play(t, func(x *llmtest.Exchange) {
+			if x.Path == "/v1/responses/resp_1" {
+				x.Status(tt.status, tt.response)
+				return
+			}
+			x.Status(200, `{"data":[`+item+`]}`)
+		})
+		c, made := client(t, p.URL(), conversation)
+		asked := lost(made)
+		asked.Session = tt.session
+		r := llmtest.Collect(t, c.Recover(t.Context(), asked))
+		require.Equal(t, tt.questions, p.Requests())
+		if tt.class != "" {
+			require.Equal(t, tt.class, r.Err.Class)
+			continue
+		}
+		require.Equal(t, "whole answer", r.Text)
+		require.Equal(t, tt.usage, r.Usage != nil)
+	}
 }
 
 func TestStoppingNeedsAResponseAndAnEndpointThatCan(t *testing.T) {

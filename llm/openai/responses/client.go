@@ -17,7 +17,8 @@
 // in the background has it for whoever asks later.
 //
 // What surprises: a response that was cut short (incomplete) is a reply that is whole, with the reason. An answer found by its
-// conversation has no usage, since items have none. The wire has no stop sequences and no budget for thinking, so Build
+// conversation alone has no usage, since items have none; by the id of its response it has. An error event that is not the
+// response's own says nothing of a response in the background, which may still be made: it is asked for again. The wire has no stop sequences and no budget for thinking, so Build
 // refuses both.
 package responses
 

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,8 +20,21 @@ type itemPage struct {
 	HasMore bool     `json:"has_more"`
 }
 
-// lookUp gives the answer that a conversation holds. The vendor adds it when the response is completed, and all at once.
+// lookUp gives the answer of a call that was made in a conversation. By the id of the response it has its usage, so where that
+// is known it is tried first.
 func (c *Client) lookUp(ctx context.Context, lost turns.LostCall, yield func(turns.Delta, error) bool) {
+	if lost.ResponseID != "" {
+		deltas, err := c.retrieved(ctx, lost, lost.ResponseID)
+		if lost.Session == "" || !errors.Is(err, turns.ErrNotThere) {
+			give(deltas, err, yield)
+			return
+		}
+	}
+	c.lookUpItems(ctx, lost, yield)
+}
+
+// lookUpItems gives the answer that a conversation holds. The vendor adds it when the response is completed, and all at once.
+func (c *Client) lookUpItems(ctx context.Context, lost turns.LostCall, yield func(turns.Delta, error) bool) {
 	said, err := c.newest(ctx, lost)
 	if err != nil {
 		yield(nil, err)

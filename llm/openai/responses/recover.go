@@ -102,7 +102,7 @@ func (c *Client) Recover(ctx context.Context, lost turns.LostCall) iter.Seq2[tur
 		switch {
 		case caps.Resume && (known != nil || lost.ResponseID != ""):
 			c.resume(ctx, lost, known, yield)
-		case inSession(caps) && lost.Session != "":
+		case inSession(caps) && (lost.ResponseID != "" || lost.Session != ""):
 			c.lookUp(ctx, lost, yield)
 		case caps.Resume || inSession(caps):
 			yield(nil, &turns.CallError{Class: turns.ClassTerminal, Phase: turns.PhaseNone, Cause: errNoID})
@@ -168,15 +168,19 @@ func outcome(call turns.CallError) *turns.CallError {
 
 // retrieve gives what a response is now, without what its stream gave out before.
 func (c *Client) retrieve(ctx context.Context, lost turns.LostCall, id string, before *stream, yield func(turns.Delta, error) bool) {
+	deltas, err := c.retrieved(ctx, lost, id)
+	give(before.seen.rest(deltas), before.marked(err), yield)
+}
+
+// retrieved is what a response is now: what it holds, and how it failed or that it is still made.
+func (c *Client) retrieved(ctx context.Context, lost turns.LostCall, id string) ([]turns.Delta, error) {
 	var r response
 	post := c.post(http.MethodGet, "responses/"+url.PathEscape(id), nil, lost.Request.Route.Limits)
-	err := c.ask(ctx, post, &r)
-	if err == nil && (r.Status == "queued" || r.Status == "in_progress") {
-		err = answered(turns.ClassInFlightElsewhere, errStillRuns)
+	if err := c.ask(ctx, post, &r); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		yield(nil, before.marked(err))
-		return
+	if r.Status == "queued" || r.Status == "in_progress" {
+		return nil, answered(turns.ClassInFlightElsewhere, errStillRuns)
 	}
 	s := &stream{model: lost.Request.Route.ProviderModel, last: -1}
 	deltas, err := s.conclude(&r, []turns.Delta{turns.Responded{HTTPStatus: http.StatusOK}})
@@ -186,7 +190,7 @@ func (c *Client) retrieve(ctx context.Context, lost turns.LostCall, id string, b
 		failed.Code = ended.Verdict.Word
 		err = outcome(*failed)
 	}
-	give(before.seen.rest(deltas), err, yield)
+	return deltas, err
 }
 
 // give yields deltas and then the failure, if there is one.
