@@ -1,7 +1,8 @@
 // Package scripted is a model provider that does what a script says. It speaks the HTTP of Anthropic Messages
 // (POST /v1/messages), of OpenAI's Chat Completions (POST /v1/chat/completions) and Responses (POST /v1/responses), and of
-// Gemini, streamed or not, and it plays faults at exact points of a reply: a status, a reset, a clean end without the terminal
-// event, silence, a gate that somebody opens.
+// Gemini's generateContent (POST /v1beta/models/M:streamGenerateContent?alt=sse and :generateContent) and Interactions
+// (POST /v1beta/interactions), streamed or not, and it plays faults at exact points of a reply: a status, a reset, a clean end
+// without the terminal event, silence, a gate that somebody opens.
 // It is the other side of the wire in tests, and the model of the keyless demo. No model runs here and nothing of a
 // request is echoed.
 //
@@ -39,6 +40,17 @@
 //   - a chat completion is kept only if it asks for it (store) and only once it is whole: its client may have gone by then.
 //   - a history that the vendor refuses is refused: a tool call without its result, a result without its call, an id of a
 //     call twice, input that is no object, thinking without a signature, empty text.
+//
+// On Gemini's two wires:
+//
+//   - generateContent has no terminal event: the last chunk, with the finishReason, is it. A call comes whole in one chunk, at
+//     the end of its deltas; one whose input is no JSON has {}. Usage is a running total in every chunk.
+//   - a thought's signature comes with the first call behind it, or in the last chunk; the first call of a reply is signed in any
+//     case, and a history whose calls lost their signatures is refused.
+//   - the stop reason blocked answers with a promptFeedback and without a candidate, so its plan should have a reply of no
+//     deltas; CONTINUATION ends the stream with a token to go on by, which is not taken back.
+//   - a Retry-After of a status step goes into the body of generateContent's error, where that vendor has it.
+//   - Interactions tells only completed, requires_action and incomplete apart. Its usage comes with each step that ends.
 //
 // # Asking about a reply
 //

@@ -68,7 +68,7 @@ type Match struct {
 type Plan struct {
 	Reply  *Reply  `json:"reply,omitempty"`
 	Blocks []Block `json:"blocks,omitempty"`
-	// StopReason is Anthropic's word, put into OpenAI's on that wire; an unknown word is sent as it is. Empty is end_turn,
+	// StopReason is Anthropic's word, put into the vendor's on other wires; an unknown word is sent as it is. Empty is end_turn,
 	// tool_use when a block is one, or refusal when one is that.
 	StopReason string `json:"stop_reason,omitempty"`
 	// Usage says which token figures are reported.
@@ -93,7 +93,7 @@ type Reply struct {
 
 // Block is one content block: exactly one of Text, Thinking, Redacted, Refusal, ToolUse and Vendor. Signature belongs to
 // Thinking.
-// Redacted is thinking that the vendor has sealed; OpenAI's wire has no words for it and leaves it out. Refusal is text of
+// Redacted is thinking that the vendor has sealed; Chat Completions has no words for it and leaves it out. Refusal is text of
 // its own kind on OpenAI's wire, and plain text on Anthropic's, where the stop reason says the rest. Vendor is the JSON of a
 // block that only Anthropic has, such as those of tools that it runs itself; it is sent whole, without a delta, and left out
 // on other wires.
