@@ -26,6 +26,11 @@ const (
 	maxContent = 15 << 20
 	// maxOutput is the end of the offsets.
 	maxOutput = math.MaxUint32
+	// maxCalls is more than a turn can sensibly cost, and far from the end of the columns that count calls.
+	maxCalls = 1000
+	// maxConns is what no Postgres serves, and maxPlaces what no process runs.
+	maxConns  = 10_000
+	maxPlaces = 1_000_000
 )
 
 // off is an address that is not listened at.
@@ -94,7 +99,7 @@ func (c Config) checkStore() error {
 	_, err := c.Database.place()
 	return errors.Join(err,
 		oneOf("--migrate", c.Migrate, migrateOn, migrateOff, migrateSQLite),
-		atLeast("--database-max-conns", c.DatabaseMaxConns, 1))
+		within("--database-max-conns", c.DatabaseMaxConns, 1, maxConns))
 }
 
 func (c Config) checkModels() error {
@@ -147,13 +152,13 @@ func (c Config) checkWorker() error {
 		atLeast("--checkpoint", c.Checkpoint, minTick),
 		atLeast("--heartbeat", c.Heartbeat, minTick),
 		atLeast("--grace", c.Grace, 0),
-		atLeast("--max-calls", c.MaxCalls, 1),
+		within("--max-calls", c.MaxCalls, 1, maxCalls),
 		atLeast("--max-wait", c.MaxWait, 0),
 		atLeast("--backoff", c.Backoff, time.Millisecond),
-		atLeast("--max-content-bytes", c.MaxContentBytes, 1), atMost("--max-content-bytes", c.MaxContentBytes, maxContent),
-		atLeast("--max-output-bytes", c.MaxOutputBytes, 1), atMost("--max-output-bytes", c.MaxOutputBytes, maxOutput),
-		atLeast("--max-in-flight", c.MaxInFlight, 1),
-		atLeast("--max-queue", c.MaxQueue, 0),
+		within("--max-content-bytes", c.MaxContentBytes, 1, maxContent),
+		within("--max-output-bytes", c.MaxOutputBytes, 1, maxOutput),
+		within("--max-in-flight", c.MaxInFlight, 1, maxPlaces),
+		within("--max-queue", c.MaxQueue, 0, maxPlaces),
 	}
 	if c.Checkpoint > c.Lease {
 		problems = append(problems, fmt.Errorf("--checkpoint: %s must not be longer than --lease, %s", c.Checkpoint, c.Lease))
@@ -175,9 +180,9 @@ func atLeast[T int | time.Duration](flag string, value, least T) error {
 	return fmt.Errorf("%s: %v is too little, the least is %v", flag, value, least)
 }
 
-func atMost[T int | time.Duration](flag string, value, most T) error {
+func within(flag string, value, least, most int) error {
 	if value <= most {
-		return nil
+		return atLeast(flag, value, least)
 	}
 	return fmt.Errorf("%s: %v is too much, the most is %v", flag, value, most)
 }
