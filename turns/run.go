@@ -295,7 +295,7 @@ func (r *run) again(ctx context.Context, c callResult, next Next) bool {
 func (r *run) permit(ctx context.Context, waited time.Duration) bool {
 	call := r.call
 	call.ID, call.Number, call.First = CallID{newID()}, call.Number+1, false
-	for {
+	for said := false; ; {
 		results, err := r.store.PermitCalls(ctx, []CallPermit{{Fence: r.currentFence(), Call: call, Turn: r.reply.Turn, MaxCalls: r.set.MaxCalls, Waited: waited}})
 		switch {
 		case err == nil && results[0].Granted:
@@ -305,6 +305,11 @@ func (r *run) permit(ctx context.Context, waited time.Duration) bool {
 			// A stop was asked for; or the reply is another's, which the ending finds out.
 			r.abandon(ctx, ReasonCancelled, 0, callResult{closed: true})
 			return false
+		}
+		if err != nil && answered(err) && !said {
+			said = true
+			r.logger.Error("no leave for the next call; asking until the deadline", "turn_id", r.reply.Turn.String(),
+				"reply_id", r.reply.ID.String(), "err", err)
 		}
 		// The same permit again is granted and counted once, whether or not this one stands.
 		if !pause(ctx, permitPause) {
