@@ -75,6 +75,9 @@ type Server struct {
 	web    *http.Server
 	health *health.Server
 	calls  *calls
+	// late is done when a drain is to end although its grace may not be over.
+	late   context.Context
+	beLate context.CancelFunc
 }
 
 // The handlers of the services, one method a file. The embedded stubs answer what is listed in unbuilt, should the gate
@@ -110,6 +113,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, health: health.NewServer(), calls: newCalls()}
+	s.late, s.beLate = context.WithCancel(context.Background())
 	g := &gate{mapper: mapper{cfg.Logger}, codec: newCodec(), validate: rules, identify: callerByName, calls: s.calls}
 	s.grpc = grpc.NewServer(s.options(g)...)
 	s.web = s.newWeb()
@@ -169,6 +173,9 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener) error {
 	return nil
 }
 
+// Hurry lets a drain, under way or to come, go on for no longer than a time from now.
+func (s *Server) Hurry(within time.Duration) { time.AfterFunc(within, s.beLate) }
+
 // unless is err, if it is not the one that only tells of a stop.
 func unless(err, stop error) error {
 	if errors.Is(err, stop) {
@@ -181,7 +188,7 @@ func unless(err, stop error) error {
 func (s *Server) drain(split *splitter) {
 	s.health.Shutdown()
 	split.close()
-	grace, cancel := context.WithTimeout(context.Background(), s.cfg.Grace)
+	grace, cancel := context.WithTimeout(s.late, s.cfg.Grace)
 	defer cancel()
 	if s.web.Shutdown(grace) != nil {
 		_ = s.web.Close()

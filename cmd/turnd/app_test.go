@@ -39,7 +39,7 @@ func TestNothingIsLeftRunningAfterADrain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stdout, stderr := &whenReady{act: cancel}, &bytes.Buffer{}
-	require.NoError(t, serveApp(ctx, quiet(t), slog.New(slog.DiscardHandler), stdout, stderr))
+	require.NoError(t, serveApp(ctx, haste{t.Context()}, quiet(t), slog.New(slog.DiscardHandler), stdout, stderr))
 	require.True(t, strings.HasPrefix(stdout.String(), "turnd ready listen=127.0.0.1:"))
 	require.Contains(t, stderr.String(), "This is a demo")
 }
@@ -59,7 +59,7 @@ func TestNothingIsLeftRunningWhenAStepOfTheStartFails(t *testing.T) {
 		c := quiet(t)
 		change(&c)
 		stdout := &whenReady{act: func() {}}
-		require.Error(t, serveApp(t.Context(), c, slog.New(slog.DiscardHandler), stdout, &bytes.Buffer{}))
+		require.Error(t, serveApp(t.Context(), haste{t.Context()}, c, slog.New(slog.DiscardHandler), stdout, &bytes.Buffer{}))
 		require.Empty(t, stdout.String())
 	}
 }
@@ -67,9 +67,9 @@ func TestNothingIsLeftRunningWhenAStepOfTheStartFails(t *testing.T) {
 func TestAStartThatFailedLeavesTheFileToTheNextOne(t *testing.T) {
 	c := quiet(t)
 	c.ReadyFile = "/no/such/dir/ready.json"
-	require.Error(t, serveApp(t.Context(), c, slog.New(slog.DiscardHandler), &bytes.Buffer{}, &bytes.Buffer{}))
+	require.Error(t, serveApp(t.Context(), haste{t.Context()}, c, slog.New(slog.DiscardHandler), &bytes.Buffer{}, &bytes.Buffer{}))
 	c.ReadyFile = ""
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	require.NoError(t, serveApp(ctx, c, slog.New(slog.DiscardHandler), &whenReady{act: cancel}, &bytes.Buffer{}))
+	require.NoError(t, serveApp(ctx, haste{t.Context()}, c, slog.New(slog.DiscardHandler), &whenReady{act: cancel}, &bytes.Buffer{}))
 }

@@ -66,11 +66,13 @@ func (c command) prefix() string {
 
 // Run runs the command. A signal asks it to end, except for a chat, where an interrupt is about a reply.
 func (c command) Run(ctx context.Context) error {
+	h := haste{context.WithoutCancel(ctx)}
 	if c.prefix() != "chat " {
 		var stop func()
-		ctx, stop = interruptible(ctx)
+		ctx, h, stop = interruptible(ctx, c.prefix() == "serve ")
 		defer stop()
 	}
+	c.kong.Bind(h)
 	c.kong.BindTo(ctx, (*context.Context)(nil))
 	return c.kong.Run()
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -207,6 +208,40 @@ func TestRepliesThatEndWhileTheDatabaseIsAwaySurviveTheirProcess(t *testing.T) {
 	require.Equal(t, n, count(t, database, `SELECT count(*) FROM provider_calls WHERE class = 'ok' AND token_source = 'reported' AND wasted_tokens = 0`))
 	require.Equal(t, n, count(t, database, `SELECT count(*) FROM provider_calls`))
 	require.Equal(t, n, count(t, database, `SELECT count(*) FROM turns WHERE role = 'assistant' AND status = 'complete'`))
+}
+
+// overWithoutADatabase is a process that drains for as long as it may, with replies that are over and can't be stored.
+func overWithoutADatabase(t *testing.T, n int) (p *process, spool string) {
+	t.Helper()
+	between := proxied(t, emptyDatabases[enginePostgres](t))
+	provider, file := fast(t, gated())
+	spool = filepath.Join(t.TempDir(), "spool")
+	p = serveModels(t, between.url, file, "--grace", "10m", "--lease", "10m", "--spool-dir", spool)
+	conn := connect(t, p)
+	for range n {
+		untilItRuns(t, conn, hello(uuid.NewString()))
+	}
+	between.cut()
+	require.NoError(t, provider.OpenGate("mid"))
+	p.until(func() bool { return provider.Counts().Running == 0 })
+	p.signal(syscall.SIGTERM)
+	p.until(func() bool { return strings.Contains(p.err.String(), "draining") })
+	require.Empty(t, spooledFiles(t, spool), "it is not time yet")
+	p.signal(syscall.SIGTERM)
+	return p, spool
+}
+
+func TestASecondSignalSpoolsWhatTheDatabaseDoesNotTake(t *testing.T) {
+	p, spool := overWithoutADatabase(t, 3)
+	require.Equal(t, 0, p.code(), "nothing is lost")
+	require.Len(t, spooledFiles(t, spool), 3)
+}
+
+func TestAThirdSignalEndsTheProcessAtOnce(t *testing.T) {
+	p, _ := overWithoutADatabase(t, 1)
+	p.until(func() bool { return strings.Contains(p.err.String(), "a third ends the process") })
+	p.signal(syscall.SIGINT)
+	require.Equal(t, 1, p.code())
 }
 
 // untilItRuns sends a turn and goes on listening to it in the background, once the first bytes of its reply are here.

@@ -14,7 +14,8 @@
 //
 // The exit status is 0 after a clean end, 1 after an error and 2 for bad flags or variables, each of which gets a line
 // of its own. The first SIGINT or SIGTERM asks for an orderly end; the second ends the process at once with status 1. In
-// turnd chat, SIGINT stops the reply that is running instead. SIGHUP has turnd serve read its models file again.
+// turnd serve the second only cuts the grace short, and it is the third that ends the process. In turnd chat, SIGINT stops
+// the reply that is running instead. SIGHUP has turnd serve read its models file again.
 package main
 
 import (
@@ -64,10 +65,15 @@ func run(ctx context.Context, args, environ []string, stderr io.Writer) int {
 	return exitUsage
 }
 
-// interruptible ends the context at the first signal and the process at the second. Whoever made it calls stop.
-func interruptible(parent context.Context) (ctx context.Context, stop func()) {
+// haste is done once a signal came that asks an orderly end to be quick.
+type haste struct{ context.Context }
+
+// interruptible ends the context at the first signal and, where there is anything to hurry, haste at the second. The one
+// after that ends the process. Whoever made it calls stop.
+func interruptible(parent context.Context, hurries bool) (ctx context.Context, h haste, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 2)
+	quick, hurry := context.WithCancel(context.WithoutCancel(parent))
+	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -77,18 +83,24 @@ func interruptible(parent context.Context) (ctx context.Context, stop func()) {
 			case <-done:
 				return
 			case s := <-signals:
-				if ctx.Err() != nil {
-					fmt.Fprintln(os.Stderr, "turnd: second signal, ending at once")
+				switch {
+				case ctx.Err() == nil:
+					cancel(fmt.Errorf("signal: %s", s))
+				case hurries && quick.Err() == nil:
+					fmt.Fprintln(os.Stderr, "turnd: second signal, the grace is over; a third ends the process at once")
+					hurry()
+				default:
+					fmt.Fprintln(os.Stderr, "turnd: one more signal, ending at once")
 					os.Exit(exitError)
 				}
-				cancel(fmt.Errorf("signal: %s", s))
 			}
 		}
 	}()
-	return ctx, func() {
+	return ctx, haste{quick}, func() {
 		signal.Stop(signals)
 		close(done)
 		<-ended
+		hurry()
 		cancel(nil)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/turnd/turnd/server"
 )
 
-// lastEndings is how long replies that were cut off at the end of the grace have to be stored as such, and their
+// lastEndings is how long replies that were cut off at the end of the grace, or by a second signal, have to be stored as such, and their
 // followers to hear of it.
 const lastEndings = 5 * time.Second
 
@@ -62,6 +62,10 @@ func (a *app) serveUntil(ctx context.Context, loops, ops *loop) error {
 		a.logger.Info("draining", "grace", a.cfg.Grace, "in_flight", a.service.InFlight())
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Grace)
 		defer cancel()
+		defer context.AfterFunc(a.haste, func() {
+			cancel()
+			a.server.Hurry(lastEndings)
+		})()
 		a.hub.Drain()
 		err := a.service.Drain(grace, lastEndings)
 		return errors.Join(err, loops.end())

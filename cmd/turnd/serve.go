@@ -26,18 +26,18 @@ type serveCmd struct {
 }
 
 // Run implements the command. It returns nil after a clean drain.
-func (c serveCmd) Run(ctx context.Context) error {
+func (c serveCmd) Run(ctx context.Context, h haste) error {
 	logger := newLogger(os.Stderr, c.LogFormat, c.LogLevel)
-	return serveApp(ctx, c.Config, logger, os.Stdout, os.Stderr)
+	return serveApp(ctx, h, c.Config, logger, os.Stdout, os.Stderr)
 }
 
-// serveApp builds everything, serves until ctx ends, and takes everything down again.
-func serveApp(ctx context.Context, cfg Config, logger *slog.Logger, stdout, stderr io.Writer) error {
+// serveApp builds everything, serves until ctx ends, and takes everything down again, which is quicker once h is done.
+func serveApp(ctx context.Context, h haste, cfg Config, logger *slog.Logger, stdout, stderr io.Writer) error {
 	a, err := build(ctx, cfg, logger)
 	if err != nil {
 		return errors.Join(err, a.close())
 	}
-	a.stdout, a.stderr = stdout, stderr
+	a.haste, a.stdout, a.stderr = h, stdout, stderr
 	return errors.Join(a.serve(ctx), a.close())
 }
 
@@ -47,6 +47,7 @@ type app struct {
 	logger *slog.Logger
 	at     place
 
+	haste          haste
 	stdout, stderr io.Writer
 
 	models  models

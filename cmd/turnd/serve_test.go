@@ -266,20 +266,18 @@ func TestWhileItDrainsItIsNotReady(t *testing.T) {
 	require.Equal(t, 0, p.code())
 }
 
-func TestASecondSignalEndsTheProcessAtOnce(t *testing.T) {
-	_, file := fast(t, gated())
-	p := serveModels(t, emptyDatabases[engineSQLite](t), file, "--grace", "10m")
-	stream, err := turnsv1.NewTurnServiceClient(connect(t, p)).Turn(t.Context(), hello(uuid.NewString()))
-	require.NoError(t, err)
-	for started := false; !started; {
-		m, err := stream.Recv()
-		require.NoError(t, err)
-		started = m.GetEvent().GetDelta() != nil
-	}
-	p.signal(syscall.SIGINT)
-	p.until(func() bool { return strings.Contains(p.err.String(), "draining") })
-	p.signal(syscall.SIGTERM)
-	require.Equal(t, 1, p.code())
+func TestASecondSignalOnlyEndsTheGrace(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, url string) {
+		_, file := fast(t, gated())
+		p := serveModels(t, url, file, "--grace", "10m")
+		_, last := take(t, connect(t, p), uuid.NewString(), atFirstDelta(func() {
+			p.signal(syscall.SIGINT)
+			p.until(func() bool { return strings.Contains(p.err.String(), "draining") })
+			p.signal(syscall.SIGTERM)
+		}))
+		require.Equal(t, turnsv1.AbandonReason_ABANDON_REASON_SHUTDOWN, last.GetAbandoned().GetReason())
+		require.Equal(t, 0, p.code(), "it is a clean drain all the same")
+	})
 }
 
 func TestAPortInUseIsAnErrorThatNamesTheFlag(t *testing.T) {
