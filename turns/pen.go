@@ -24,22 +24,30 @@ type pen struct {
 
 // put writes a delta that is part of a block, and passes over any other.
 func (p *pen) put(delta Delta) error {
+	var err error
 	switch d := delta.(type) {
 	case BlockStarted:
-		return p.start(d)
+		err = p.start(d)
 	case BlockDelta:
-		if err := p.write(d.Text); err != nil {
-			return err
-		}
-		if p.full {
-			return errFull
-		}
+		err = p.write(d.Text)
 	case BlockSealed:
 		p.keep(d.Data)
 	case BlockEnded:
-		return p.end()
+		err = p.end()
 	}
-	return nil
+	if err == nil && p.full {
+		return errFull
+	}
+	return err
+}
+
+// room is how many bytes of text the block may still take: its start, if that is to come, and its end take one each.
+func (p *pen) room() int {
+	room := p.max - p.written - 1
+	if p.pending != nil {
+		room--
+	}
+	return room
 }
 
 // start begins a block, ending one that the provider left open.
@@ -63,7 +71,7 @@ func (p *pen) write(text string) error {
 	if text == "" || p.full || (p.pending == nil && !p.open) {
 		return nil
 	}
-	if room := p.max - p.written; len(text) > room {
+	if room := p.room(); len(text) > room {
 		text, p.full = cutAtRune(text, room), true
 		if text == "" {
 			return nil
@@ -74,13 +82,16 @@ func (p *pen) write(text string) error {
 
 // end ends the block. One that got no byte is dropped, unless its start alone or its seal says something.
 func (p *pen) end() error {
+	says := p.pending != nil && (p.pending.Kind == KindToolUse || p.pending.Kind == KindOpaque || p.pending.Type != "" || p.seal != "")
 	switch {
 	case p.open:
 		return p.append("", true)
-	case p.pending != nil && (p.pending.Kind == KindToolUse || p.pending.Kind == KindOpaque || p.pending.Type != "" || p.seal != ""):
+	case says && !p.full && p.room() >= 0:
 		return p.append("", true)
+	case says:
+		p.full = true
 	}
-	p.pending = nil
+	p.pending, p.seal = nil, ""
 	return nil
 }
 

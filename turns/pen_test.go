@@ -67,6 +67,28 @@ func TestALogStopsAtItsLimitBetweenRunes(t *testing.T) {
 	}
 }
 
+func TestALogIsNeverLongerThanItsLimit(t *testing.T) {
+	for limit := 1; limit < 40; limit++ {
+		p, log := newPen(limit)
+		var err error
+		for _, d := range []Delta{
+			BlockStarted{Kind: KindText}, BlockDelta{Text: "one"}, BlockEnded{},
+			BlockStarted{Kind: KindToolUse, ToolUseID: "a", ToolName: "f"}, BlockEnded{},
+			BlockStarted{Kind: KindText}, BlockDelta{Text: strings.Repeat("two", 20)},
+		} {
+			if err = p.put(d); err != nil {
+				break
+			}
+		}
+		require.ErrorIs(t, err, errFull)
+		require.NoError(t, p.end())
+		require.LessOrEqual(t, log.Len(), uint32(limit))
+		if limit >= 10 {
+			require.Equal(t, uint32(limit), log.Len(), "and takes all of it")
+		}
+	}
+}
+
 func TestASealIsWrittenWithTheEndOfItsBlockEvenIfNothingElseIs(t *testing.T) {
 	p, log := newPen(100)
 	p.keep("of no block")
