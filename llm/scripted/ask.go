@@ -64,7 +64,7 @@ func (s *Server) serveAsk(w http.ResponseWriter, r *http.Request, route askRoute
 	x.ask(q, route)
 	x.plan = p.pick(x.req, r.Header.Get("Idempotency-Key")).Plan
 	x.sink = &sink{w: x.w, ctl: x.ctl, mode: x.plan.Write}
-	x.rec = &record{aside: true}
+	x.rec = new(record) // in no book: who only asks leaves no record
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer x.freeOnCut(cancel)()

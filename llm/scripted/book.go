@@ -34,7 +34,6 @@ type record struct {
 	Call
 	end        End // of the connection; empty while it goes on
 	generating bool
-	aside      bool // of a request that only asks; it is kept and counted nowhere
 }
 
 func newBook(now func() time.Time) *book {
@@ -136,7 +135,7 @@ func (b *book) connectionOver(r *record, end End) {
 
 // settle ends a call when both its halves are over. The mutex is held.
 func (b *book) settle(r *record) {
-	if r.end == "" || r.generating || r.aside {
+	if r.end == "" || r.generating {
 		return
 	}
 	now := b.now().UTC()

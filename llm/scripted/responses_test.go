@@ -19,7 +19,7 @@ import (
 // say makes one request and returns its status and body.
 func say(t *testing.T, s *scripted.Server, method, path, body string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(limit(t), method, s.URL()+path, strings.NewReader(body))
 	require.NoError(t, err)
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	require.NoError(t, err)
@@ -282,6 +282,16 @@ func TestResponsesRefusesWhatItsVendorDoes(t *testing.T) {
 	for _, body := range []string{`{"input":"x"}`, `{"model":"demo"}`, `{"model":"demo","input":7}`, `{"model":"demo","input":"x","background":true,"store":false}`, `[`} {
 		status, _ := say(t, s, "POST", responses, body)
 		require.Equal(t, 400, status, body)
+	}
+}
+
+func TestUsageIsReportedByTheTerminalEventAndNotBefore(t *testing.T) {
+	for at, want := range map[scripted.Point]bool{scripted.AtBeforeTerminal: false, scripted.AtAfterTerminal: true} {
+		s := start(t, scripted.Plan{Steps: []scripted.Step{{At: at, Do: scripted.DoClose}}})
+		_, stream := say(t, s, "POST", responses, responsesBody)
+		require.Equal(t, want, strings.Contains(stream, "input_tokens"))
+		require.NoError(t, s.WaitFinished(limit(t), 1))
+		require.Equal(t, want, s.Calls()[0].UsageReported)
 	}
 }
 
