@@ -65,6 +65,16 @@ func TestAFailedReplyIsNoPartOfTheHistoryAndASupersededOneIs(t *testing.T) {
 	require.Equal(t, "u:ask 0|u:now", texts(build(t, empty, 0, RowID{}).prompt))
 }
 
+func TestAReplyOfWhatOnlyItsVendorUnderstandsIsPartOfTheHistoryIfThatWasKept(t *testing.T) {
+	path := line(1)
+	for seal, want := range map[string]string{"sealed": "u:ask 0|a:|u:now", "": "u:ask 0|u:now"} {
+		path[0].Reply.Content = []Piece{{Kind: KindOpaque, Starts: true, Type: "search", Ends: true, Seal: seal}}
+		require.Equal(t, want, texts(build(t, path, 0, RowID{}).prompt), seal)
+	}
+	path[0].Reply.Content[0].Seal = strings.Repeat("s", 4000)
+	require.Equal(t, "u:now", texts(build(t, path, 100, RowID{}).prompt), "it takes room in the window")
+}
+
 func TestEveryWindowStartsAtAUserTurnAndKeepsTheNewest(t *testing.T) {
 	path := line(20)
 	last := -1

@@ -174,6 +174,24 @@ func TestWhatAServerSaysOfALostReplyHasItsClass(t *testing.T) {
 	require.Equal(t, turns.ClassTransient, outcome.Call.Class)
 }
 
+func TestOfAListOnlyTheWholeOnesCountAndCallsWithoutIdsAreToldApart(t *testing.T) {
+	mine := fmt.Sprintf(`"metadata":{"turnd_conversation":%q,"turnd_turn":%q,"turnd_generation":"2"}`, origin.Conversation, origin.Turn)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answers := map[string]string{
+			"/v1/chat/completions": `{"data":[{"id":"cut","choices":[{"finish_reason":null}],` + mine + `},{"id":"whole","choices":[{"finish_reason":"stop"}],` + mine + `}]}`,
+			"/v1/chat/completions/whole": `{"id":"whole","choices":[{"message":{"content":null,"tool_calls":[{"function":{"name":"f","arguments":"{}"}},` +
+				`{"function":{"name":"g","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`,
+		}
+		fmt.Fprint(w, answers[r.URL.Path])
+	}))
+	t.Cleanup(s.Close)
+	r := newKeeper(t, s.URL).recover(t, origin, "")
+	require.Nil(t, r.Err)
+	require.Equal(t, "whole", r.ResponseID)
+	require.Len(t, r.Blocks, 2)
+	require.Equal(t, []string{"f", "g"}, []string{r.Blocks[0].ToolName, r.Blocks[1].ToolName})
+}
+
 func TestOfSeveralRepliesToOneGenerationTheOldestWholeOneIsTaken(t *testing.T) {
 	s := scripted.Start(t, scripted.Script{Rules: []scripted.Rule{{Plan: scripted.Plan{Blocks: []scripted.Block{{Text: "a b c"}}}}}})
 	k := newKeeper(t, s.URL())
