@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -84,6 +85,7 @@ type Service struct {
 	takeovers takeovers
 	burials   burials
 	estimates estimator
+	backlog   atomic.Pointer[Backlog]
 
 	mu   sync.Mutex
 	runs map[ReplyID]*run
@@ -126,6 +128,10 @@ func (s *Service) Run(ctx context.Context) error {
 	})
 	wg.Go(func() { every(ctx, s.set.Sweep, s.tidy) })
 	wg.Go(func() { every(ctx, s.set.Sweep, s.reconcile) })
+	wg.Go(func() {
+		s.measure(ctx)
+		every(ctx, s.set.Sweep, s.measure)
+	})
 	wg.Wait()
 	return nil
 }

@@ -23,6 +23,7 @@ type Store interface {
 	Stops
 	Reader
 	Ledger
+	Gauge
 	Conversations
 }
 

@@ -169,6 +169,7 @@ func (d database) useEverything(t *testing.T) {
 			return err
 		},
 		func() error { _, err := s.HeldReplies(ctx, turns.HeldQuery{Tenant: "tenant1", Limit: 50}); return err },
+		func() error { _, err := s.Backlog(ctx, 50); return err },
 		func() error { _, err := s.DueLookups(ctx, time.Second, time.Minute, 50); return err },
 		func() error { _, err := s.WakeLookup(ctx, run.Key, run.Turn, 0); return err },
 		func() error { return d.setHeld(t, run) },
@@ -198,9 +199,9 @@ func (d database) useEverything(t *testing.T) {
 
 var (
 	scansAll = regexp.MustCompile(`Seq Scan on (turns|reply_chunks|provider_calls|conversations)\b.*`)
-	// walksRunning is a walk over all that is running, which only sweeps and audits may do.
+	// walksRunning is a walk over all that is running, which only sweeps, audits and gauges may do.
 	walksRunning = regexp.MustCompile(`turns_running_by_.*`)
-	sweeps       = []string{"staleReplies", "forgetWorkers", "ownedReplies", "listWorkers"}
+	sweeps       = []string{"staleReplies", "forgetWorkers", "ownedReplies", "listWorkers", "readBacklog"}
 )
 
 // bounded asserts that a plan reads what the statement names and no more.

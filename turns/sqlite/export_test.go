@@ -20,7 +20,7 @@ var Statements = map[string]string{
 	"reopenCall": reopenCall, "salvageReply": salvageReply, "settleReply": settleReply, "correctCall": correctCall,
 	"leafBack": leafBack, "markFollowed": markFollowed, "takeOverReply": takeOverReply, "restoreReply": restoreReply,
 	"moveToCall": moveToCall, "noteCall": noteCall, "readCall": readCall, "listCalls": listCalls, "listCallsOf": listCallsOf,
-	"sumCalls": sumCalls, "sumCallsOf": sumCallsOf, "heldReplies": heldReplies, "dueLookups": dueLookups, "takeLookup": takeLookup,
+	"sumCalls": sumCalls, "sumCallsOf": sumCallsOf, "heldReplies": heldReplies, "readBacklog": readBacklog, "dueLookups": dueLookups, "takeLookup": takeLookup,
 	"wakeLookup": wakeLookup, "readHeld": readHeld, "resolveHeld": resolveHeld, "isAttempt": isAttempt, "heldCalls": heldCalls,
 	"listWorkers": listWorkers, "moveSeq": moveSeq, "growGeneration": growGeneration, "restoreCall": restoreCall,
 }
