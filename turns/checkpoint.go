@@ -184,6 +184,8 @@ func (r *run) refused(ctx context.Context) {
 		return
 	case row.Status == StatusInFlight && r.adopts(row):
 		return
+	case row.Status == StatusHeld && row.under(r.fence):
+		return // it goes on, and is finished if it comes to a whole reply
 	case row.revivable(r.fence) && r.fence.Epoch < MaxEpoch:
 		// Only a dead worker's reply is swept as expired: under the same id nothing comes back.
 		owner := r.lease.worker()

@@ -232,7 +232,8 @@ func (r *run) budget() Budget {
 // logFailure writes the one line that operators read about a failed call.
 func (r *run) logFailure(err *CallError, next Next) {
 	attempt := r.reply.Calls
-	if next.Action == ActionRetry {
+	switch next.Action {
+	case ActionRetry, ActionRepeat, ActionReplace:
 		attempt++
 	}
 	r.logger.Warn("provider call failed", "class", string(err.Class), "action", string(next.Action),
@@ -293,8 +294,7 @@ func (r *run) again(ctx context.Context, c callResult, next Next) bool {
 
 // permit gets leave for the next call: its row in the ledger, written before it is sent.
 func (r *run) permit(ctx context.Context, waited time.Duration) bool {
-	call := r.call
-	call.ID, call.Number, call.First = CallID{newID()}, call.Number+1, false
+	call := r.nextCall()
 	for said := false; ; {
 		results, err := r.store.PermitCalls(ctx, []CallPermit{{Fence: r.currentFence(), Call: call, Turn: r.reply.Turn, MaxCalls: r.set.MaxCalls, Waited: waited}})
 		switch {

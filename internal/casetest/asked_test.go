@@ -78,7 +78,9 @@ func TestAnAnswerOfADeadWorkerThatIsWholeIsAdoptedByAnother(t *testing.T) {
 		w.script(gate("", "end", 64, 64))
 		in := askOf(model)
 		dying.turn(in, nil).at(1 + 60*16)
-		w.eventually(func() bool { return w.number(`SELECT count(*) FROM turns WHERE status = 'in_flight' AND log_len > 900`) == 1 })
+		w.eventually(func() bool {
+			return w.number(`SELECT count(*) FROM turns WHERE status = 'in_flight' AND log_len > 900`) == 1
+		})
 		die()
 		require.NoError(t, w.provider.OpenGate("end"))
 		w.eventually(func() bool { return w.provider.Counts().Running == 0 })

@@ -37,6 +37,7 @@ type state struct {
 	events    int
 	completed *turnsv1.Completed
 	abandoned *turnsv1.Abandoned
+	held      *turnsv1.Held
 	err       error
 	gap       bool
 }
@@ -114,6 +115,8 @@ func (s *stream) take(e *turnsv1.Event, cursor *turnsv1.Cursor) {
 		kind, s.completed = "completed", k.Completed
 	case *turnsv1.Event_Abandoned:
 		kind, s.abandoned = "abandoned", k.Abandoned
+	case *turnsv1.Event_Held:
+		kind, s.held = "held", k.Held
 	case *turnsv1.Event_Heartbeat:
 		kind = "heartbeat"
 	case *turnsv1.Event_Delta:

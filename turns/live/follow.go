@@ -186,7 +186,7 @@ func (f *follower) end(reply turns.Reply) (again bool) {
 		return false
 	}
 	restarted := turns.Restarted{Reply: next, Previous: reply}
-	if log := f.hub.ownedLog(next); log != nil && f.offset == reply.Length && f.offset > 0 && log.continues() == f.offset {
+	if log := f.hub.ownedLog(next); log != nil && f.offset == reply.Length && f.offset > 0 && log.continues() >= f.offset {
 		restarted.Continues, restarted.Offset = true, f.offset
 	}
 	f.id, f.offset, f.started, f.gone = next, restarted.Offset, false, time.Time{}
