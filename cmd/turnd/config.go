@@ -8,11 +8,12 @@ import (
 
 // Config is everything that can be set about serving. The tags are the only place of names, variables and defaults.
 type Config struct {
-	Listen    string `env:"TURND_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" group:"listen" help:"gRPC and HTTP/1.1. Without a host it is loopback; port 0 picks one."`
-	WebListen string `env:"TURND_WEB_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"Second listener for the web when TLS is on. Not built yet."`
-	OpsListen string `env:"TURND_OPS_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"/metrics, /healthz, /readyz and /debug/pprof, without authentication. Without a host it is loopback."`
-	ReadyFile string `env:"TURND_READY_FILE" placeholder:"FILE" group:"listen" help:"JSON file written once serving, removed at exit."`
-	Auth      string `env:"TURND_AUTH" default:"none" placeholder:"MODE" group:"listen" help:"none, which is refused off loopback; keys and oidc are not built yet."`
+	Listen        string `env:"TURND_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" group:"listen" help:"gRPC and HTTP/1.1. Without a host it is loopback; port 0 picks one."`
+	WebListen     string `env:"TURND_WEB_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"Second listener for the web when TLS is on. Not built yet."`
+	OpsListen     string `env:"TURND_OPS_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"/metrics, /healthz, /readyz and /debug/pprof, without authentication. Without a host it is loopback."`
+	WebhookListen string `env:"TURND_WEBHOOK_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"POST /v1/webhooks/{endpoint}, by which vendors say that a response is over: plain HTTP, for a proxy with TLS before it, authenticated by the signature. Without a host it is loopback."`
+	ReadyFile     string `env:"TURND_READY_FILE" placeholder:"FILE" group:"listen" help:"JSON file written once serving, removed at exit."`
+	Auth          string `env:"TURND_AUTH" default:"none" placeholder:"MODE" group:"listen" help:"none, which is refused off loopback; keys and oidc are not built yet."`
 
 	Database         Database `embed:"" group:"store"`
 	DatabaseMaxConns int      `env:"TURND_DATABASE_MAX_CONNS" default:"16" placeholder:"N" group:"store" help:"Connections of this process to Postgres."`
@@ -59,11 +60,12 @@ type Database struct {
 // LogValue shows what is not at its default's mercy when reading a log: where things are, without passwords.
 func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(
-		slog.String("listen", c.Listen), slog.String("ops_listen", c.OpsListen),
+		slog.String("listen", c.Listen), slog.String("ops_listen", c.OpsListen), slog.String("webhook_listen", c.WebhookListen),
 		slog.String("database_url", redactURL(c.Database.DatabaseURL)),
 		slog.String("database_direct_url", redactURL(c.Database.DatabaseDirectURL)),
 		slog.String("data_dir", c.Database.DataDir), slog.String("migrate", c.Migrate),
 		slog.String("models", c.Models), slog.Bool("demo", c.Demo),
+		slog.String("on_ambiguous", c.OnAmbiguous), slog.String("on_partial", c.OnPartial),
 		slog.String("anthropic_base_url", redactURL(c.AnthropicBaseURL)), slog.String("openai_base_url", redactURL(c.OpenAIBaseURL)),
 		slog.String("nats_url", redactURLs(c.NATSURL)), slog.String("bus", c.Bus), slog.String("auth", c.Auth),
 		slog.Duration("lease", c.Lease), slog.Duration("sweep", c.Sweep), slog.Duration("checkpoint", c.Checkpoint),

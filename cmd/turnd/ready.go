@@ -10,11 +10,12 @@ import (
 	"strings"
 )
 
-// ready is the content of the ready file. Ops is empty when there is no ops listener.
+// ready is the content of the ready file. Ops and Webhooks are empty when there is no such listener.
 type ready struct {
 	PID      int      `json:"pid"`
 	Listen   string   `json:"listen"`
 	Ops      string   `json:"ops"`
+	Webhooks string   `json:"webhooks,omitempty"`
 	WorkerID string   `json:"worker_id"`
 	Store    string   `json:"store"`
 	Models   []string `json:"models"`

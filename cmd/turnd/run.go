@@ -27,19 +27,21 @@ var errDraining = errors.New("draining")
 //     needed;
 //  3. the hub, once no stream is open: it tells other workers of the last endings;
 //  4. the ops listener.
+//
+// Webhooks are taken until 2.
 func (a *app) serve(ctx context.Context) error {
 	if err := a.service.Start(ctx); err != nil {
 		return err
 	}
 	loops := newLoop(a.service.Run)
 	hub := newLoop(a.hub.Run)
-	ops := newLoop(a.serveOps)
-	err := a.serveUntil(ctx, loops, ops)
-	return errors.Join(err, loops.end(), hub.end(), ops.end(), removeReady(a.cfg.ReadyFile))
+	ops, hooks := newLoop(a.serveOps), newLoop(a.serveWebhooks)
+	err := a.serveUntil(ctx, loops, ops, hooks)
+	return errors.Join(err, hooks.end(), loops.end(), hub.end(), ops.end(), removeReady(a.cfg.ReadyFile))
 }
 
 // serveUntil serves the wire, and drains it and the service together.
-func (a *app) serveUntil(ctx context.Context, loops, ops *loop) error {
+func (a *app) serveUntil(ctx context.Context, loops, ops, hooks *loop) error {
 	group, serving := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.server.Serve(serving, a.listen) })
 	group.Go(func() error {
@@ -55,6 +57,8 @@ func (a *app) serveUntil(ctx context.Context, loops, ops *loop) error {
 			return nil
 		case <-ops.done:
 			return ops.end() // a listener that failed ends the process
+		case <-hooks.done:
+			return hooks.end()
 		}
 	})
 	group.Go(func() error {
@@ -96,6 +100,20 @@ func (a *app) serveOps(ctx context.Context) error {
 	}.Serve(ctx, a.ops)
 }
 
+// serveWebhooks takes vendors' messages, if they are to be taken. It serves until no reply runs here: what a message wakes
+// may be any worker's.
+func (a *app) serveWebhooks(ctx context.Context) error {
+	if a.hooks == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return server.Webhooks{
+		Secret: func(endpoint string) string { return a.models.WebhookSecret(endpoint).Reveal() },
+		Wake:   a.service.Wake,
+		Logger: a.logger,
+	}.Serve(ctx, a.hooks)
+}
+
 // announce says that the listeners take connections.
 func (a *app) announce(ctx context.Context) error {
 	r := a.ready()
@@ -119,6 +137,9 @@ func (a *app) ready() ready {
 	}
 	if a.ops != nil {
 		r.Ops = a.ops.Addr().String()
+	}
+	if a.hooks != nil {
+		r.Webhooks = a.hooks.Addr().String()
 	}
 	return r
 }

@@ -61,6 +61,7 @@ type app struct {
 
 	listen net.Listener
 	ops    net.Listener // nil when off
+	hooks  net.Listener // nil when off
 
 	// closers take down what was built, the last first.
 	closers []func(context.Context) error
@@ -121,8 +122,7 @@ func (a *app) makeService(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	err = a.tel.Gauge("turnd.in_flight", "{reply}", "Replies that this worker runs.", func() int64 { return int64(a.service.InFlight()) })
-	if err != nil {
+	if err := a.showGauges(); err != nil {
 		return err
 	}
 	a.server, err = server.New(server.Config{
@@ -132,9 +132,27 @@ func (a *app) makeService(context.Context) (err error) {
 	return err
 }
 
+// showGauges shows what this worker runs, and what waits in the database as of the last sweep.
+func (a *app) showGauges() error {
+	return errors.Join(
+		a.tel.Gauge("turnd.in_flight", "{reply}", "Replies that this worker runs.", func() int64 { return int64(a.service.InFlight()) }),
+		a.tel.Gauge("turnd.held", "{reply}", "Held replies in the database, counted up to 10000.", func() int64 { return int64(a.service.Backlog().Held) }),
+		a.tel.Gauge("turnd.oldest_claim", "s", "Age of the reply in the database that has been in flight for longest.",
+			func() int64 { return int64(a.service.Backlog().OldestClaim.Seconds()) }),
+	)
+}
+
 func (a *app) openListeners(ctx context.Context) (err error) {
-	if a.listen, err = a.open(ctx, "--listen", a.cfg.Listen); err != nil || a.cfg.OpsListen == off {
+	if a.listen, err = a.open(ctx, "--listen", a.cfg.Listen); err != nil {
 		return err
+	}
+	if a.cfg.WebhookListen != off {
+		if a.hooks, err = a.open(ctx, "--webhook-listen", a.cfg.WebhookListen); err != nil {
+			return err
+		}
+	}
+	if a.cfg.OpsListen == off {
+		return nil
 	}
 	if !isLoopback(localAddress(a.cfg.OpsListen)) {
 		a.logger.WarnContext(ctx, "the ops listener is not on loopback: whoever reaches it reads metrics and profiles", "ops", a.cfg.OpsListen)
@@ -177,6 +195,7 @@ func (c Config) settings() turns.Settings {
 		MaxCalls: c.MaxCalls, MaxWait: c.MaxWait, Backoff: c.Backoff,
 		MaxContentBytes: c.MaxContentBytes, MaxOutputBytes: c.MaxOutputBytes,
 		MaxInFlight: c.MaxInFlight, MaxQueue: c.MaxQueue,
+		OnAmbiguous: turns.OnAmbiguous(c.OnAmbiguous), OnPartial: turns.OnPartial(c.OnPartial),
 	}
 }
 

@@ -59,11 +59,15 @@ func (c Config) checkListeners() error {
 	return errors.Join(auth, c.checkOps())
 }
 
-func (c Config) checkOps() error {
-	if c.OpsListen == off {
-		return nil
+// checkOps looks at the listeners that may be off.
+func (c Config) checkOps() (err error) {
+	if c.OpsListen != off {
+		err = checkAddress("--ops-listen", c.OpsListen)
 	}
-	return checkAddress("--ops-listen", c.OpsListen)
+	if c.WebhookListen != off {
+		err = errors.Join(err, checkAddress("--webhook-listen", c.WebhookListen))
+	}
+	return err
 }
 
 func checkAddress(flag, address string) error {
