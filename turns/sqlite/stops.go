@@ -28,10 +28,18 @@ const noteStop = `UPDATE turns SET cancel_requested = 1
 		AND attempt = (SELECT MAX(attempt) FROM turns WHERE conversation_key = @key AND responds_to = @turn)
 		AND NOT EXISTS (SELECT 1 FROM turns WHERE conversation_key = @key AND responds_to = @turn AND status <> 'abandoned')`
 
-// RequestStop implements turns.Stops. Asked again it only stops a reply that was held meanwhile.
+// RequestStop implements turns.Stops. Asked again it only stops a reply that was held meanwhile. It
+// returns the reply that was chosen before it ended what is held.
 func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, generation int32) (reply turns.Reply, err error) {
 	err = s.writeTx(ctx, "request stop", func(t *tx) error {
 		marked, err := t.won(stopTurn, arg("key", key[:]), blob("turn", turn.UUID), arg("generation", generation))
+		if err != nil {
+			return err
+		}
+		shown, _, err := t.shown(key, turn)
+		if err == nil && shown == nil {
+			err = turns.NotFound("turn", "")
+		}
 		if err != nil {
 			return err
 		}
@@ -39,7 +47,7 @@ func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn
 		if err != nil {
 			return err
 		}
-		if marked {
+		if marked && !stopped {
 			if _, err := t.exec(noteStop, arg("key", key[:]), blob("turn", turn.UUID)); err != nil {
 				return err
 			}
@@ -49,13 +57,8 @@ func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn
 				return err
 			}
 		}
-		shown, _, err := t.shown(key, turn)
-		if err == nil && shown == nil {
-			err = turns.NotFound("turn", "")
-		}
-		if err == nil {
-			reply = *shown
-		}
+		r, _, err := t.reply(key, shown.ID)
+		reply = r.reply
 		return err
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,7 +48,7 @@ type crowd struct {
 	claimed, permitted, appended           atomic.Int64
 	ended, finished                        atomic.Int64 // by anybody, and by their owner
 	revived, salvaged, settledLate, chosen atomic.Int64
-	taken, restored                        atomic.Int64
+	taken, restored, replaced, resolved    atomic.Int64
 	failure                                atomic.Value
 }
 
@@ -76,7 +77,7 @@ func (c *crowd) fail(err error) bool {
 }
 
 func (m *member) step() {
-	switch n := m.rand.IntN(32); {
+	switch n := m.rand.IntN(37); {
 	case n < 6 || len(m.claims) == 0:
 		m.claimSome()
 	case n < 9:
@@ -95,6 +96,10 @@ func (m *member) step() {
 		m.stopSome()
 	case n < 30:
 		m.restoreSome()
+	case n < 32:
+		m.replaceOne(m.pick())
+	case n < 35:
+		m.lookUpSome()
 	default:
 		m.die()
 	}
@@ -166,8 +171,12 @@ func (m *member) ask(h *held) {
 
 func (m *member) finish(h *held) {
 	e := completing(h.claim, h.length, whole("done"))
-	if m.rand.IntN(2) == 0 {
+	switch m.rand.IntN(4) {
+	case 0, 1:
 		e = abandoning(h.claim, h.length, turns.ReasonShutdown)
+	case 2:
+		e = holding(h.claim, h.length, whole("held"))
+		e.LookupIn = time.Microsecond
 	}
 	e.Fence = h.fence
 	results, err := m.Store.End(m.ctx, []turns.Ending{e})
@@ -334,7 +343,10 @@ func (c *crowd) midway() {
 			SELECT 1 FROM reply_chunks b WHERE b.conversation_key = k.conversation_key AND b.reply_id = k.reply_id
 				AND b.end_offset = k.start_offset)`,
 		"an ended reply has no open call": `SELECT count(*) FROM provider_calls p JOIN turns r
-			ON r.conversation_key = p.conversation_key AND r.id = p.reply_id WHERE p.end_time IS NULL AND r.status <> 'in_flight'`,
+			ON r.conversation_key = p.conversation_key AND r.id = p.reply_id WHERE p.end_time IS NULL AND r.status NOT IN ('in_flight', 'held')`,
+		"only what is held is looked up": `SELECT count(*) FROM turns WHERE next_lookup_at IS NOT NULL AND status <> 'held'`,
+		"what was replaced names a reply of its turn": `SELECT count(*) FROM turns r WHERE r.replaced_by IS NOT NULL AND NOT EXISTS (
+			SELECT 1 FROM turns b WHERE b.conversation_key = r.conversation_key AND b.id = r.replaced_by AND b.responds_to = r.responds_to)`,
 		"a user turn has a reply": `SELECT count(*) FROM turns u WHERE u.role = 'user' AND NOT EXISTS (SELECT 1 FROM turns r
 			WHERE r.conversation_key = u.conversation_key AND r.responds_to = u.id)`,
 		"seq is dense": `SELECT count(*) FROM (SELECT 1 FROM turns GROUP BY conversation_key
@@ -362,6 +374,8 @@ func (c *crowd) midway() {
 	require.Positive(c.t, c.ended.Load())
 	require.Positive(c.t, c.taken.Load())
 	require.Positive(c.t, c.restored.Load())
+	require.Positive(c.t, c.replaced.Load())
+	require.Positive(c.t, c.resolved.Load())
 	require.Positive(c.t, c.revived.Load()+c.salvaged.Load()+c.settledLate.Load()+c.chosen.Load())
 }
 
@@ -372,6 +386,9 @@ func (c *crowd) resolveAll() {
 	require.NoError(c.t, err)
 	for _, s := range c.stale(turns.StaleQuery{}) {
 		c.sweepOne(s)
+	}
+	for _, h := range c.heldOf(turns.HeldQuery{Tenant: "tenant", Limit: 100}) {
+		c.resolveHeld(h, turns.VerbRelease)
 	}
 	require.Empty(c.t, c.failure.Load())
 }

@@ -46,6 +46,9 @@ func RunModel(t *testing.T, open Opener) {
 			"settle":     d.settleOne,
 			"take over":  d.takeOverOne,
 			"restore":    d.restoreOne,
+			"resolve":    d.resolveOne,
+			"replace":    d.replaceOne,
+			"note":       d.noteOne,
 		})
 		d.compareAll()
 	})
@@ -199,8 +202,11 @@ func (d *driver) append(rt *rapid.T) {
 func (d *driver) endReply(rt *rapid.T) {
 	r := d.pickReply(rt)
 	e := completing(r.claim, d.offset(rt, r), opening(r.text+"end"))
-	if rapid.Bool().Draw(rt, "abandon") {
+	switch rapid.IntRange(0, 3).Draw(rt, "how") {
+	case 0, 1:
 		e = abandoning(r.claim, d.offset(rt, r), turns.ReasonProviderError, r.pieces()...)
+	case 2:
+		e = holding(r.claim, d.offset(rt, r), r.pieces()...)
 	}
 	e.Fence = d.fence(rt, r)
 	require.Equal(d.t, d.m.end(e), d.end(e).Won)
@@ -209,6 +215,9 @@ func (d *driver) endReply(rt *rapid.T) {
 func (d *driver) sweepReply(rt *rapid.T) {
 	r := d.pickReply(rt)
 	s := sweeping(r.claim, d.offset(rt, r), r.pieces()...)
+	if rapid.IntRange(0, 2).Draw(rt, "aside") == 0 {
+		s = sweepingAside(r.claim, s.Length, s.Content...)
+	}
 	s.Fence = d.fence(rt, r)
 	require.Equal(d.t, d.m.sweep(s), d.sweep(s))
 }

@@ -71,6 +71,9 @@ func (d *driver) takeOverOne(rt *rapid.T) {
 	r := d.pickReply(rt)
 	v := d.takingOver(r.claim, d.offset(rt, r))
 	v.Fence, v.Owner, v.Closed, v.Call.Number = d.fence(rt, r), d.pickWorker(rt), nil, r.calls+1
+	if rapid.IntRange(0, 3).Draw(rt, "no call") == 0 {
+		v.Call = turns.NewCall{}
+	}
 	got := d.takeOver(v)
 	got.Left = 0 // the model has no clock
 	require.Equal(d.t, d.m.takeOver(v), got)

@@ -179,7 +179,9 @@ func (m *model) sweep(s turns.Sweeping) bool {
 }
 
 func (r *modelReply) finish(status turns.Status, reason turns.Reason, content []turns.Piece) {
-	r.status, r.reason, r.open = status, reason, nil
+	if r.status, r.reason = status, reason; status != turns.StatusHeld {
+		r.open = nil
+	}
 	var text strings.Builder
 	for _, p := range content {
 		r.started = true

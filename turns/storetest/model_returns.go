@@ -47,7 +47,8 @@ func (m *model) stop(r *modelReply) {
 	if live != nil && live.status == turns.StatusComplete {
 		return
 	}
-	if t.cancelled < t.generation {
+	held := live != nil && live.status == turns.StatusHeld
+	if t.cancelled < t.generation || held {
 		t.cancelled = t.generation
 		m.conversations[r.claim.Key].version++
 		if live == nil {
@@ -56,6 +57,9 @@ func (m *model) stop(r *modelReply) {
 	}
 	if live != nil {
 		live.stop = true
+	}
+	if held {
+		live.status, live.reason, live.open = turns.StatusAbandoned, turns.ReasonCancelled, nil
 	}
 }
 
@@ -94,10 +98,15 @@ func (m *model) unsettled(f turns.Fence, log []turns.Piece) *modelReply {
 	if r == nil || r.status != turns.StatusAbandoned || r.settled || r.fence() != f {
 		return nil
 	}
-	if r.started && (len(log) == 0 || !strings.HasPrefix(log[0].Text, r.text)) {
+	if !r.extendedBy(log) {
 		return nil
 	}
 	return r
+}
+
+// extendedBy says whether a log begins with all that is stored of the reply.
+func (r *modelReply) extendedBy(log []turns.Piece) bool {
+	return !r.started || (len(log) > 0 && strings.HasPrefix(log[0].Text, r.text))
 }
 
 // returning is unsettled for a reply that may become live again.
@@ -130,10 +139,13 @@ func (m *model) takeOver(v turns.Takeover) turns.TakeoverResult {
 		return turns.TakeoverResult{}
 	}
 	t := m.turn(r)
-	if r.epoch >= turns.MaxEpoch || r.calls >= v.MaxCalls || t.generation != r.claim.Reply.Generation || t.cancelled >= t.generation {
+	calls := v.Call.ID != (turns.CallID{})
+	if r.epoch >= turns.MaxEpoch || (calls && r.calls >= v.MaxCalls) || t.generation != r.claim.Reply.Generation || t.cancelled >= t.generation {
 		return turns.TakeoverResult{}
 	}
-	r.epoch, r.owner, r.calls, r.open = r.epoch+1, v.Owner, r.calls+1, map[turns.CallID]bool{v.Call.ID: true}
+	if r.epoch, r.owner = r.epoch+1, v.Owner; calls {
+		r.calls, r.open = r.calls+1, map[turns.CallID]bool{v.Call.ID: true}
+	}
 	return turns.TakeoverResult{Won: true, Calls: r.calls}
 }
 

@@ -19,6 +19,7 @@ func stops() []promise {
 		{"a stop returns the live reply, though it is not the newest", aStopReturnsTheLiveReply},
 		{"a held reply is abandoned as cancelled at once", aHeldReplyIsCancelledAtOnce},
 		{"a stop of a held reply closes its calls by a guess and adds them to its usage", aStopClosesHeldCalls},
+		{"a stop of a held reply beside a newer one marks and returns the held one alone", aStopIsOfTheHeldReply},
 		{"a stop of a turn that is not stored is not found", aStopOfNothingIsNotFound},
 		{"a stop asked for again is no error and changes nothing", aStopAgainChangesNothing},
 		{"a reply that was held after its stop is cancelled by the next", aStopAgainEndsWhatIsHeld},
@@ -161,6 +162,15 @@ func aStopClosesHeldCalls(t *testing.T, w *world) {
 	w.due()
 	require.Empty(t, w.lookups(10))
 	w.unchanged(func() { w.stop(c, claim.Turn) })
+}
+
+func aStopIsOfTheHeldReply(t *testing.T, w *world) {
+	c, claim := w.held()
+	l := w.restoring(claim)
+	require.True(t, w.restore(l))
+	r := w.stop(c, claim.Turn)
+	require.Equal(t, []any{claim.Reply.ID, turns.ReasonCancelled}, []any{r.ID, r.Reason})
+	require.False(t, w.read(c, l.Reply.ID).CancelRequested)
 }
 
 func aStopAgainEndsWhatIsHeld(t *testing.T, w *world) {
