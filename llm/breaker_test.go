@@ -167,7 +167,7 @@ func TestABreakerOpensWhenHalfOfEnoughCallsFailedWithinTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := onStage(t)
 		s.calls(4, broken)
-		later(30 * time.Second)
+		later(31 * time.Second)
 		s.calls(4, broken)
 		s.requireReady(true) // those before are out of the window
 		s.call(broken)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/turnd/turnd/llm"
 	"github.com/turnd/turnd/llm/llmtest"
+	"github.com/turnd/turnd/llm/openai/responses"
 	"github.com/turnd/turnd/llm/scripted"
 	"github.com/turnd/turnd/turns"
 )
@@ -68,22 +69,25 @@ func TestARouteOfAnEndpointThatIsGoneOrSpeaksAnotherWireIsNotAsked(t *testing.T)
 	s := scripted.Start(t, scripted.Script{})
 	for name, change := range map[string]func(*llm.Config){
 		"gone": func(c *llm.Config) {
-			c.Endpoints[0].Name = "three"
-			c.Models[0].Route[0].Endpoint = "three"
+			c.Endpoints[1].Name = "three"
+			c.Models[0].Route[1].Endpoint = "three"
 		},
-		"another wire": func(c *llm.Config) { c.Endpoints[0].Wire = llm.WireOpenAIChat },
+		"another wire of the same vendor": func(c *llm.Config) { c.Endpoints[1].Wire = llm.WireOpenAIResponses },
+		"another vendor":                  func(c *llm.Config) { c.Endpoints[1].Wire = llm.WireAnthropicMessages },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := router(t, two(s.URL()), turns.Limits{})
+			r, err := llm.New(two(s.URL()), llm.Options{Adapters: append(adapters[:2:2], responses.Adapter())})
+			require.NoError(t, err)
+			t.Cleanup(r.Close)
 			routes, err := r.Routes("m")
 			require.NoError(t, err)
-			request, err := r.Build(routes[0], hello)
+			request, err := r.Build(routes[1], hello)
 			require.NoError(t, err)
 			next := two(s.URL())
 			change(&next)
 			require.NoError(t, r.Replace(next))
 
-			_, err = r.Build(routes[0], hello)
+			_, err = r.Build(routes[1], hello)
 			require.Equal(t, turns.CodeUnknownModel, turns.CodeOf(err))
 			got := llmtest.Collect(t, r.Generate(t.Context(), turns.Call{Request: request}))
 			require.Equal(t, turns.ClassTerminal, got.Err.Class)

@@ -1,6 +1,9 @@
 package probe_test
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -121,6 +124,25 @@ func TestAnAnswerThatIsNotFoundRefutesTheClaimThatItCanBe(t *testing.T) {
 	r, found := run(t, c)
 	require.Equal(t, probe.No, found["lookup"].Seen, found["lookup"].Evidence)
 	require.Equal(t, []string{"lookup"}, r.Refuted())
+}
+
+func TestAnswersThatAreKeptByWhatWasAskedAreNoEnforcedKey(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"id":"same","choices":[{"index":0,"delta":{"content":"one"}}]}
+
+data: {"id":"same","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}
+
+data: [DONE]
+
+`)
+	}))
+	t.Cleanup(s.Close)
+	c := config(llm.WireOpenAIChat, s.URL+"/v1")
+	c.Patience = time.Millisecond
+	_, found := run(t, c)
+	require.Equal(t, "none", found["idempotency"].Seen)
+	require.Contains(t, found["idempotency"].Evidence, "another key got the same response")
 }
 
 func TestARepeatThatIsRefusedIsNoEnforcedKey(t *testing.T) {
