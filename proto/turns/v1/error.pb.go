@@ -42,14 +42,16 @@ const (
 	ErrorReason_ERROR_REASON_PROMPT_TOO_LARGE ErrorReason = 4
 	// The models file has no such model. INVALID_ARGUMENT with metadata model; DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_UNKNOWN_MODEL ErrorReason = 5
-	// The offset falls inside a rune or beyond the end of a complete reply, or the cursor belongs to another turn.
-	// INVALID_ARGUMENT; DO_NOT_RETRY.
+	// The offset falls inside a rune, or beyond the end of a complete reply or of a running one that has had a single worker
+	// so far; or the text up to it was shown and is not in the reply that is kept; or the cursor's reply is one of another
+	// turn. Beyond the end of a running reply that another worker has taken over it is no error: the stream goes on once the
+	// reply is there. INVALID_ARGUMENT; DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_INVALID_CURSOR ErrorReason = 6
 	// A tool result answers no open call, or a call is answered twice. INVALID_ARGUMENT; DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_INVALID_TOOL_RESULT ErrorReason = 7
 	// It does not exist, or belongs to another tenant: the two look the same. NOT_FOUND with ResourceInfo; DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_NOT_FOUND ErrorReason = 8
-	// This turn_id was used before with a different input. ALREADY_EXISTS; NEW_ID.
+	// The conversation has this turn_id with a different input. ALREADY_EXISTS; NEW_ID.
 	ErrorReason_ERROR_REASON_TURN_ID_REUSED ErrorReason = 9
 	// This conversation_id was used before with different fields. ALREADY_EXISTS; NEW_ID.
 	ErrorReason_ERROR_REASON_CONVERSATION_ID_REUSED ErrorReason = 10

@@ -95,7 +95,8 @@ type Cursor struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Which reply.
 	ReplyId string `protobuf:"bytes,1,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
-	// How far the reader has come: next_offset of the last event it dealt with.
+	// How far the reader has come: next_offset of the last event it dealt with. One that can't be right is answered
+	// ERROR_REASON_INVALID_CURSOR; what is shown then is void, and the reply is read again from 0.
 	Offset        uint32 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

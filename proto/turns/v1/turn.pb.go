@@ -653,13 +653,14 @@ func (DeliverySource) EnumDescriptor() ([]byte, []int) {
 }
 
 // TurnInput is a user turn on its way in. Fields 1 to 6 are the input proper: the server keeps a hash of them as they
-// were sent and refuses the same turn_id with anything else. Fields from 10 on concern this delivery only; they are not
+// were sent and refuses the same turn_id of the same conversation with anything else. Fields from 10 on concern this delivery only; they are not
 // hashed and may differ from one delivery to the next.
 type TurnInput struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// UUID. If empty, the turn opens a conversation whose id follows from turn_id, so that a repeat lands in the same one.
 	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	// UUID. The client makes it up before it sends for the first time, and keeps it for every repeat.
+	// UUID. The client makes it up before it sends for the first time, and keeps it, and conversation_id, for every repeat.
+	// It names a turn within its conversation: in another one it is another turn.
 	TurnId string `protobuf:"bytes,2,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
 	// Place of the turn in the tree. If unset, it goes below the leaf that is current at its first delivery.
 	//
