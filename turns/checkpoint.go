@@ -17,6 +17,7 @@ const checkpointBytes = 8 << 20
 func (s *Service) checkpoint(ctx context.Context) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.runs))
+	s.forgetEarly()
 	s.mu.Unlock()
 	s.checkpointRuns(ctx, all)
 }

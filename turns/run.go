@@ -105,9 +105,7 @@ func (s *Service) newRun(p pendingRun, reply Reply) *run {
 func (s *Service) launch(r *run) {
 	ctx, cancel := context.WithCancelCause(s.life)
 	r.cancel = cancel
-	s.mu.Lock()
-	s.runs[r.reply.ID] = r
-	s.mu.Unlock()
+	s.register(r)
 	go func() {
 		defer s.leavePlace()
 		defer func() {

@@ -113,11 +113,13 @@ func (h *Hub) Open(key turns.ConversationKey, reply turns.Reply) turns.LiveLog {
 	return log
 }
 
-// HintStop implements turns.Logs.
+// HintStop implements turns.Logs. Of a reply that is opened here its own worker is told, without the bus.
 func (h *Hub) HintStop(id turns.ReplyID) {
-	if h.ownedLog(id) == nil {
-		h.out.put(Hint{Reply: id, Stop: true}, 0)
+	if h.ownedLog(id) != nil {
+		h.cfg.OnStop(id)
+		return
 	}
+	h.out.put(Hint{Reply: id, Stop: true}, 0)
 }
 
 // ownedLog is the log of a reply that this worker runs, nil if it does not.
