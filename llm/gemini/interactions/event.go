@@ -76,13 +76,15 @@ func (u *usage) turns() turns.Usage {
 	}
 }
 
-// parse reads an event. One of a type, a step or a delta that is not known may use the names of fields here for something
-// else; the event is given back without it, and so means nothing.
-func parse(data []byte) (event, error) {
-	var ev event
-	if json.Unmarshal(data, &ev) == nil {
-		return ev, nil
+// parse reads an event into ev, whose room for text is used again. One of a type, a step or a delta that is not known may use
+// the names of fields here for something else; the event is given back without it, and so means nothing.
+func parse(data []byte, ev *event) error {
+	d := &ev.Delta
+	*ev = event{Delta: delta{Text: d.Text[:0], Content: words{d.Content.Text[:0]}, Arguments: d.Arguments[:0]}}
+	if json.Unmarshal(data, ev) == nil {
+		return nil
 	}
+	*ev = event{}
 	type typed struct {
 		Type string `json:"type"`
 	}
@@ -95,17 +97,20 @@ func parse(data []byte) (event, error) {
 		Step  typed `json:"step"`
 		Delta typed `json:"delta"`
 	}
-	switch {
-	case json.Unmarshal(data, &head) != nil:
-		return event{}, wire.ErrMalformed
-	case handlers[head.Type] == nil:
-		return event{ID: head.ID}, nil
-	case json.Unmarshal(data, &inner) != nil:
-		return event{}, wire.ErrMalformed
-	case head.Type == "step.start" && inner.Step.Type != "" && !kinds[inner.Step.Type]:
-		return event{Type: head.Type, ID: head.ID, Index: inner.Index, Step: part{Type: inner.Step.Type}}, nil
-	case head.Type == "step.delta" && inner.Delta.Type != "" && deltas[inner.Delta.Type] == nil:
-		return event{ID: head.ID}, nil
+	if json.Unmarshal(data, &head) != nil {
+		return wire.ErrMalformed
 	}
-	return event{}, wire.ErrMalformed
+	ev.ID = head.ID
+	switch {
+	case handlers[head.Type] == nil:
+		return nil
+	case json.Unmarshal(data, &inner) != nil:
+		return wire.ErrMalformed
+	case head.Type == "step.start" && inner.Step.Type != "" && !kinds[inner.Step.Type]:
+		ev.Type, ev.Index, ev.Step.Type = head.Type, inner.Index, inner.Step.Type
+		return nil
+	case head.Type == "step.delta" && inner.Delta.Type != "" && deltas[inner.Delta.Type] == nil:
+		return nil
+	}
+	return wire.ErrMalformed
 }

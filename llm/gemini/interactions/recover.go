@@ -49,36 +49,60 @@ func (c *Client) Recover(ctx context.Context, lost turns.LostCall) iter.Seq2[tur
 	}
 }
 
+// asking is one asking for the answer of a call.
+type asking struct {
+	*Client
+	lost   turns.LostCall
+	id     string
+	stream *stream
+	// anew says that the answer is asked for from its beginning, and nothing of it was given out by now.
+	anew bool
+	// responded says that a good answer was announced.
+	responded bool
+	yield     func(turns.Delta, error) bool
+}
+
 // resume reads the stream of an interaction once more, from where it broke off if that is known. Where the stream does not
 // say how the interaction ended, the interaction is asked.
 func (c *Client) resume(ctx context.Context, lost turns.LostCall, known *continuation, yield func(turns.Delta, error) bool) {
-	s, id, query := &stream{model: lost.Request.Route.ProviderModel}, lost.ResponseID, "?stream=true"
-	if known != nil {
-		s, id = known.stream, known.stream.response
-		s.behind = false
-		query += "&last_event_id=" + url.QueryEscape(s.last)
+	a := asking{Client: c, lost: lost, id: lost.ResponseID, anew: known == nil, yield: yield}
+	query := "?stream=true"
+	if known == nil {
+		a.stream = &stream{model: lost.Request.Route.ProviderModel}
+	} else {
+		a.stream, a.id = known.stream, known.stream.response
+		a.stream.behind = false
+		query += "&last_event_id=" + url.QueryEscape(a.stream.last)
 	}
-	silent := true // nothing of the reply was given out
-	post := c.post(http.MethodGet, "/"+url.PathEscape(id)+query, nil, lost.Request.Route.Limits)
-	for d, err := range c.http.Stream(ctx, post, vendor(s)) {
+	post := c.post(http.MethodGet, "/"+url.PathEscape(a.id)+query, nil, lost.Request.Route.Limits)
+	for d, err := range c.http.Stream(ctx, post, vendor(a.stream)) {
 		var failed *turns.CallError
-		if !errors.As(err, &failed) {
-			_, begun := d.(turns.BlockStarted)
-			silent = silent && !begun
-			if !yield(d, nil) {
-				return
-			}
-			continue
+		if errors.As(err, &failed) {
+			a.failed(ctx, failed)
+			return
 		}
-		switch {
-		case s.over:
-			yield(nil, outcome(*failed))
-		case saysNoEnd(failed):
-			c.retrieve(ctx, lost, id, known == nil && silent, s, failed, yield)
-		default:
-			s.mark(failed)
-			yield(nil, notThere(failed))
+		switch d.(type) {
+		case turns.BlockStarted:
+			a.anew = false
+		case turns.Responded:
+			a.responded = true
 		}
+		if !yield(d, nil) {
+			return
+		}
+	}
+}
+
+// failed says what the end of a stream means that was no good one.
+func (a *asking) failed(ctx context.Context, failed *turns.CallError) {
+	switch {
+	case a.stream.over:
+		a.yield(nil, outcome(*failed))
+	case saysNoEnd(failed):
+		a.retrieve(ctx, failed)
+	default:
+		a.stream.mark(failed)
+		a.yield(nil, notThere(failed))
 	}
 }
 
@@ -90,34 +114,36 @@ func saysNoEnd(err *turns.CallError) bool {
 		errors.As(err, &event)
 }
 
-// retrieve says what an interaction is now. A whole one is given out where nothing of it was before; else whoever asks
-// has to ask from the beginning.
-func (c *Client) retrieve(ctx context.Context, lost turns.LostCall, id string, silent bool, s *stream, failed *turns.CallError, yield func(turns.Delta, error) bool) {
+// retrieve says what an interaction is now, in place of how its stream failed. A whole one is given out where nothing of it
+// was before; else whoever asks has to ask from the beginning.
+func (a *asking) retrieve(ctx context.Context, failed *turns.CallError) {
 	var i interaction
-	if err := c.ask(ctx, c.post(http.MethodGet, "/"+url.PathEscape(id), nil, lost.Request.Route.Limits), &i); err != nil {
-		yield(nil, err)
+	if err := a.ask(ctx, a.post(http.MethodGet, "/"+url.PathEscape(a.id), nil, a.lost.Request.Route.Limits), &i); err != nil {
+		a.yield(nil, err)
 		return
 	}
 	if notYet[i.Status] {
-		if s.mark(failed); failed.Phase != turns.PhaseBody {
+		if a.stream.mark(failed); failed.Phase != turns.PhaseBody {
 			failed = answered(turns.ClassInFlightElsewhere, errStillRuns)
 		}
-		yield(nil, failed)
+		a.yield(nil, failed)
 		return
 	}
-	whole := &stream{model: s.model}
-	out, err := whole.all(&i)
+	out, err := (&stream{model: a.stream.model, response: a.stream.response}).all(&i)
 	var ended *wire.EventError
 	switch {
 	case errors.As(err, &ended):
 		told := answered(ended.Verdict.Class, ended)
 		told.Code = ended.Verdict.Word
-		yield(nil, outcome(*told))
-	case !silent:
-		yield(nil, answered(turns.ClassAmbiguous, errAskAnew))
+		a.yield(nil, outcome(*told))
+	case !a.anew:
+		a.yield(nil, answered(turns.ClassAmbiguous, errAskAnew))
 	default:
+		if !a.responded {
+			out = append([]turns.Delta{turns.Responded{HTTPStatus: http.StatusOK}}, out...)
+		}
 		for _, d := range out {
-			if !yield(d, nil) {
+			if !a.yield(d, nil) {
 				return
 			}
 		}

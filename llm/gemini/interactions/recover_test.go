@@ -111,6 +111,8 @@ func TestAnInteractionThatCanNotBeStreamedIsRetrieved(t *testing.T) {
 			require.Len(t, r.Blocks, 3)
 			require.Equal(t, turns.StopToolUse, r.Finished.StopReason)
 			require.Equal(t, int64(3), r.Usage.Output)
+			require.Equal(t, turns.Responded{HTTPStatus: 200}, r.Deltas[0])
+			require.Equal(t, "v1_a", r.ResponseID)
 
 			kept = `{"id":"v1_a","status":"in_progress"}`
 			_, failed := texts(t, c, lost())

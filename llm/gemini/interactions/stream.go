@@ -88,7 +88,8 @@ type stream struct {
 	input     json.RawMessage
 	calls     int
 	// over says that the interaction ended, however it did.
-	over bool
+	over  bool
+	event event // the last one read
 }
 
 // done is what stands in the stream behind its last event.
@@ -99,11 +100,11 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 	if len(e.Data) == 0 || bytes.Equal(e.Data, done) {
 		return out, false, nil
 	}
-	ev, err := parse(e.Data)
-	if err != nil {
+	ev := &s.event
+	if err := parse(e.Data, ev); err != nil {
 		return out, false, err
 	}
-	if s.isBehind(&ev) {
+	if s.isBehind(ev) {
 		return out, false, nil
 	}
 	if ev.ID != "" {
@@ -113,10 +114,8 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 	if handle == nil {
 		return out, false, nil
 	}
-	if out, err = handle(s, &ev, out); err != nil {
-		return out, false, err
-	}
-	return out, s.over, nil
+	out, err := handle(s, ev, out)
+	return out, err == nil && s.over, err
 }
 
 // isBehind reports whether an event was read before, by a server that begins anew though it was told where to go on.
