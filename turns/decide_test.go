@@ -14,6 +14,12 @@ func failed(class turns.CallClass) turns.Outcome {
 	return turns.Outcome{Err: &turns.CallError{Class: class, Phase: turns.PhaseHeaders}}
 }
 
+func with(class turns.CallClass, change func(*turns.Outcome)) turns.Outcome {
+	o := failed(class)
+	change(&o)
+	return o
+}
+
 func freshBudget() turns.Budget {
 	return turns.Budget{Calls: 1, MaxCalls: 5, MaxWait: 30 * time.Second, Base: time.Second, Left: time.Hour}
 }
@@ -42,7 +48,34 @@ func TestWhatComesAfterACall(t *testing.T) {
 		"last call":              {outcome: failed(turns.ClassTransient), budget: func(b *turns.Budget) { b.Calls = 5 }, want: gaveUp},
 		"patience spent":         {outcome: failed(turns.ClassTransient), budget: func(b *turns.Budget) { b.Waited = 30 * time.Second }, want: gaveUp},
 		"past deadline":          {outcome: failed(turns.ClassTransient), budget: func(b *turns.Budget) { b.Left = 100 * time.Millisecond }, want: gaveUp},
-		"after some bytes":       {outcome: turns.Outcome{Err: failed(turns.ClassTransient).Err, Used: true, Content: true}, want: gaveUp},
+		"may be asked": {outcome: with(turns.ClassAmbiguous, func(o *turns.Outcome) { o.Askable, o.Enforced = true, true }),
+			want: turns.Next{Action: turns.ActionAsk}},
+		"may be asked of what is done": {outcome: with(turns.ClassAlreadyDone, func(o *turns.Outcome) { o.Askable = true }),
+			want: turns.Next{Action: turns.ActionAsk}},
+		"enforced": {outcome: with(turns.ClassAmbiguous, func(o *turns.Outcome) { o.Enforced = true }),
+			want: turns.Next{Action: turns.ActionRepeat, Wait: 500 * time.Millisecond}},
+		"enforced and done with other bytes": {outcome: with(turns.ClassAlreadyDone, func(o *turns.Outcome) { o.Enforced = true }),
+			want: turns.Next{Action: turns.ActionAbandon, Reason: turns.ReasonAmbiguous}},
+		"enforced, last call": {outcome: with(turns.ClassAmbiguous, func(o *turns.Outcome) { o.Enforced = true }),
+			budget: func(b *turns.Budget) { b.Calls = 5 }, want: turns.Next{Action: turns.ActionAbandon, Reason: turns.ReasonAmbiguous}},
+		"policy retry": {outcome: with(turns.ClassAmbiguous, func(o *turns.Outcome) { o.OnAmbiguous = turns.OnAmbiguousRetry }),
+			want: turns.Next{Action: turns.ActionReplace, Reason: turns.ReasonAmbiguous, Wait: 500 * time.Millisecond}},
+		"policy retry, budget spent": {outcome: with(turns.ClassAmbiguous, func(o *turns.Outcome) { o.OnAmbiguous = turns.OnAmbiguousRetry }),
+			budget: func(b *turns.Budget) { b.Calls = 5 }, want: turns.Next{Action: turns.ActionAbandon, Reason: turns.ReasonAmbiguous}},
+		"policy retry of what is done": {outcome: with(turns.ClassAlreadyDone, func(o *turns.Outcome) { o.OnAmbiguous = turns.OnAmbiguousRetry }),
+			want: turns.Next{Action: turns.ActionAbandon, Reason: turns.ReasonAmbiguous}},
+		"policy hold": {outcome: with(turns.ClassAmbiguous, func(o *turns.Outcome) { o.OnAmbiguous = turns.OnAmbiguousHold }),
+			want: turns.Next{Action: turns.ActionHold}},
+		"policy hold of a known failure": {outcome: with(turns.ClassTransient, func(o *turns.Outcome) { o.OnAmbiguous = turns.OnAmbiguousHold }), want: retry},
+		"another entry": {outcome: with(turns.ClassTransient, func(o *turns.Outcome) { o.Fallback = true }),
+			want: turns.Next{Action: turns.ActionRetry, Fallback: true}},
+		"another entry after some bytes": {outcome: with(turns.ClassTransient, func(o *turns.Outcome) { o.Fallback, o.Used, o.Content = true, true, true }), want: gaveUp},
+		"another entry after an unknown outcome": {outcome: with(turns.ClassAmbiguous, func(o *turns.Outcome) { o.Fallback = true }),
+			want: turns.Next{Action: turns.ActionAbandon, Reason: turns.ReasonAmbiguous}},
+		"a known failure after some text, to be continued": {outcome: with(turns.ClassTransient, func(o *turns.Outcome) {
+			o.Used, o.Content, o.OnPartial = true, true, turns.OnPartialContinue
+		}), want: turns.Next{Action: turns.ActionReplace, Reason: turns.ReasonProviderError, Wait: 500 * time.Millisecond, Continue: true}},
+		"after some bytes": {outcome: turns.Outcome{Err: failed(turns.ClassTransient).Err, Used: true, Content: true}, want: gaveUp},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := freshBudget()

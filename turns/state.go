@@ -112,8 +112,8 @@ type Transition struct {
 
 // Why the model leaves rows of Transitions out.
 const (
-	notModelledHeld    = "not modelled: nothing holds a reply"
-	notModelledReplace = "not modelled: no policy tries again by itself"
+	notModelledHeld    = "not modelled: a held reply is resolved by one guarded write"
+	notModelledReplace = "not modelled: an ending and a claim in one commit"
 )
 
 // Revivable are the reasons after which a reply that was ended from outside may come back by its last owner's hand.
@@ -129,12 +129,12 @@ var Transitions = []Transition{
 		ReasonProviderError, ReasonProviderRefused, ReasonAmbiguous, ReasonEmpty, ReasonCancelled, ReasonDisconnected, ReasonDeadline, ReasonShutdown}},
 	{From: StatusInFlight, Verb: VerbHold, To: StatusHeld, Actor: ActorOwner, Model: notModelledHeld, When: "the outcome is unknown and the policy is hold"},
 	{From: StatusInFlight, Verb: VerbReplace, To: StatusAbandoned, Actor: ActorWorker, Model: notModelledReplace, When: "policy retry; the new row is claimed in the same commit", Reasons: []Reason{ReasonProviderError, ReasonAmbiguous, ReasonLeaseExpired}},
-	{From: StatusInFlight, Verb: VerbTakeOver, To: StatusInFlight, Actor: ActorWorker, Model: "take_over", When: "the owner is buried, and going on is free (no call open, nothing written) or safe (the endpoint enforces the key); epoch + 1"},
+	{From: StatusInFlight, Verb: VerbTakeOver, To: StatusInFlight, Actor: ActorWorker, Model: "take_over", When: "the owner is buried, and going on is free (no call was sent, nothing written), or safe (the endpoint enforces the key, or can be asked about the call), or policy wants another reply in its place; epoch + 1"},
 	{From: StatusInFlight, Verb: VerbSweep, To: StatusAbandoned, Actor: ActorWorker, Model: "sweep", When: "the owner is buried", Reasons: []Reason{ReasonLeaseExpired, ReasonCancelled}},
 	{From: StatusInFlight, Verb: VerbSweep, To: StatusHeld, Actor: ActorWorker, Model: notModelledHeld, When: "the owner is buried, the call was sent, and the policy is hold"},
 	{From: StatusInFlight, Verb: VerbExpire, To: StatusAbandoned, Actor: ActorWorker, Model: "expire", When: "the reply's own deadline has passed, whatever its lease says", Reasons: []Reason{ReasonDeadline}},
 	{From: StatusInFlight, Verb: VerbCancel, To: StatusAbandoned, Actor: ActorWorker, Model: "cancel", When: "a stop was asked for and the owner is buried or silent", Reasons: []Reason{ReasonCancelled, ReasonDeleted}},
-	{From: StatusHeld, Verb: VerbRelease, To: StatusAbandoned, Actor: ActorOperator, Model: notModelledHeld, When: "the operator gives it up", Reasons: []Reason{ReasonHeldReleased}},
+	{From: StatusHeld, Verb: VerbRelease, To: StatusAbandoned, Actor: ActorOperator, Model: notModelledHeld, When: "the operator gives it up, or a lookup learns that its call came to nothing", Reasons: []Reason{ReasonHeldReleased}},
 	{From: StatusHeld, Verb: VerbAdopt, To: StatusComplete, Actor: ActorOperator, Model: notModelledHeld, When: "a lookup or an operator has the whole text"},
 	{From: StatusHeld, Verb: VerbFinish, To: StatusComplete, Actor: ActorLastOwner, Model: notModelledHeld, When: "late but whole"},
 	{From: StatusHeld, Verb: VerbCancel, To: StatusAbandoned, Actor: ActorClient, Model: notModelledHeld, When: "at once", Reasons: []Reason{ReasonCancelled, ReasonDeleted}},
