@@ -10,7 +10,7 @@
 // themselves don't go back; the vendor does not ask for them. A call that another model made goes out with the word by which
 // this vendor takes it unsigned.
 //
-// What surprises: the model stands in the URL and not in the body. Usage is a running total, so a call that was cut has an
+// What surprises: usage is a running total, so a call that was cut has an
 // exact figure all the same. How long to wait after a refusal stands in the body of the error, not in a header. The vendor
 // says the same word for a limit of rate and for credit that is gone; only the status tells them apart.
 package gemini
@@ -95,11 +95,16 @@ func (c *Client) Generate(ctx context.Context, call turns.Call) iter.Seq2[turns.
 	})
 }
 
-// methodOf names a model's method. A model of another collection, such as a tuned one, is named with it.
 func methodOf(model string) string {
+	collection, name := nameOf(model)
+	return collection + "/" + url.PathEscape(name) + ":streamGenerateContent?alt=sse"
+}
+
+// nameOf is a model's whole name. One of another collection, such as a tuned one, is configured with it.
+func nameOf(model string) (collection, name string) {
 	collection, name, found := strings.Cut(model, "/")
 	if !found {
-		collection, name = "models", model
+		return "models", model
 	}
-	return collection + "/" + url.PathEscape(name) + ":streamGenerateContent?alt=sse"
+	return collection, name
 }

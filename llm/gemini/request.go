@@ -11,8 +11,10 @@ import (
 const builderVersion = 1
 
 // request is the body of a call. The order of its fields is the order of the bytes, so a change of it is a new builder
-// version: a retry on another worker must send the same bytes.
+// version: a retry on another worker must send the same bytes. The model is that of the URL, which the vendor allows here: the
+// bytes for one model are not those for another, and neither are the keys made from them.
 type request struct {
+	Model             string            `json:"model"`
 	Contents          []content         `json:"contents"`
 	SystemInstruction *content          `json:"systemInstruction,omitempty"`
 	Tools             []toolSet         `json:"tools,omitempty"`
@@ -59,7 +61,9 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 	if err != nil {
 		return turns.Request{}, err
 	}
+	collection, name := nameOf(route.ProviderModel)
 	r := request{
+		Model:             collection + "/" + name,
 		Contents:          contents(history, route.ProviderModel),
 		SystemInstruction: systemOf(prompt.Options),
 		GenerationConfig:  generationOf(prompt.Options, route.Limits),

@@ -3,6 +3,7 @@ package gemini_test
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,7 +55,7 @@ func build(t *testing.T, limits turns.Limits, p turns.Prompt) string {
 
 func TestARequestIsTheseBytes(t *testing.T) {
 	temperature := 0.5
-	require.Equal(t, `{"contents":[{"role":"user","parts":[{"text":"hello"}]}]}`, build(t, turns.Limits{}, hello()))
+	require.Equal(t, `{"model":"models/gemini-3.5-flash","contents":[{"role":"user","parts":[{"text":"hello"}]}]}`, build(t, turns.Limits{}, hello()))
 	p := turns.Prompt{
 		Options: turns.Options{
 			System: "be brief", MaxOutputTokens: 1000, Temperature: &temperature, StopSequences: []string{"END"}, ThinkingBudgetTokens: 128,
@@ -63,7 +64,7 @@ func TestARequestIsTheseBytes(t *testing.T) {
 		},
 		Messages: []turns.Message{user(text("a")), assistant(text("b ")), user(text("c"), text("d"))},
 	}
-	require.Equal(t, `{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"text":"b "}]},`+
+	require.Equal(t, `{"model":"models/gemini-3.5-flash","contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"text":"b "}]},`+
 		`{"role":"user","parts":[{"text":"c"},{"text":"d"}]}],"systemInstruction":{"parts":[{"text":"be brief"}]},`+
 		`"tools":[{"functionDeclarations":[{"name":"f","description":"does <f>","parametersJsonSchema":{"type":"object"}},{"name":"g"}]}],`+
 		`"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["g"]}},`+
@@ -100,7 +101,7 @@ func TestSignaturesGoBackOnTheirOwnParts(t *testing.T) {
 		assistant(turns.Thinking{Text: "no", Seal: "gemini.generate/other\nxx"}, turns.Thinking{Text: "no"}, turns.ToolUse{ID: "3", Name: "f", Seal: "anthropic"}, turns.ToolUse{ID: "4", Name: "f"}),
 		user(result("3"), result("4"), text("c")),
 	}})
-	require.JSONEq(t, `{"contents":[
+	require.JSONEq(t, `{"model":"models/gemini-3.5-flash","contents":[
 		{"role":"user","parts":[{"text":"a"}]},
 		{"role":"model","parts":[{"text":"","thoughtSignature":"th"},{"text":"b","thoughtSignature":"tx"},
 			{"functionCall":{"id":"1","name":"f","args":{"n":12345678901234567890.10}},"thoughtSignature":"cl"},
@@ -115,18 +116,20 @@ func TestSignaturesGoBackOnTheirOwnParts(t *testing.T) {
 	require.True(t, json.Valid([]byte(got)))
 }
 
-func TestTheModelStandsInTheURLAndTheKeyInAHeader(t *testing.T) {
-	for base, models := range map[string]map[string]string{
-		"":        {model: "/v1beta/models/" + model + ":streamGenerateContent"},
-		"/":       {"a b?c": "/v1beta/models/a b?c:streamGenerateContent"},
-		"/x/v1":   {"tunedModels/mine": "/x/v1/tunedModels/mine:streamGenerateContent"},
-		"/gemini": {"models/y": "/gemini/v1beta/models/y:streamGenerateContent"},
+func TestTheModelStandsInTheURLAndInTheBodyAndTheKeyInAHeader(t *testing.T) {
+	for base, names := range map[string]map[string]string{
+		"": {model: "models/" + model}, "/": {"a b?c": "models/a b?c"}, "/x/v1": {"tunedModels/mine": "tunedModels/mine"}, "/gemini": {"models/y": "models/y"},
 	} {
-		for name, path := range models {
+		for name, whole := range names {
+			path := strings.TrimSuffix(base, "/") + "/v1beta/" + whole + ":streamGenerateContent"
+			if base == "/x/v1" {
+				path = "/x/v1/" + whole + ":streamGenerateContent"
+			}
 			p := llmtest.Play(t, func(x *llmtest.Exchange) {
 				require.Equal(t, path, x.Path)
 				require.Equal(t, "the key", x.Header.Get("X-Goog-Api-Key"))
 				require.Empty(t, x.Header.Get("Authorization"))
+				require.Contains(t, x.Body, `"model":"`+whole+`"`)
 				x.Stream(event(finish("STOP")))
 			})
 			http := wire.NewClient(wire.Options{})
