@@ -55,6 +55,7 @@ type world struct {
 	spool    turns.Spool // of the next worker
 	caps     turns.Capabilities
 	prices   turns.Prices
+	key      llm.Secret   // of "anthropic" and "openai"
 	bus      *live.Memory // what carries hints between the workers; nil: they only poll
 	counters *sdkmetric.ManualReader
 	meter    metric.Meter
@@ -137,8 +138,8 @@ func (w *world) models() llm.Config {
 	at := w.provider.URL()
 	resumes := turns.Capabilities{Resume: true, Cancel: true}
 	c := llm.Config{DefaultModel: "anthropic", Endpoints: []llm.Endpoint{
-		{Name: "one", Wire: llm.WireAnthropicMessages, BaseURL: at, Capabilities: w.caps, Prices: w.prices},
-		{Name: "two", Wire: llm.WireOpenAIChat, BaseURL: at, Capabilities: w.caps, Prices: w.prices},
+		{Name: "one", Wire: llm.WireAnthropicMessages, BaseURL: at, Capabilities: w.caps, Prices: w.prices, Key: w.key},
+		{Name: "two", Wire: llm.WireOpenAIChat, BaseURL: at, Capabilities: w.caps, Prices: w.prices, Key: w.key},
 		{Name: "background", Wire: llm.WireOpenAIResponses, BaseURL: at, Capabilities: resumes},
 		{Name: "conversation", Wire: llm.WireOpenAIResponses, BaseURL: at, Capabilities: turns.Capabilities{Lookup: true, Fence: true}},
 		{Name: "stored", Wire: llm.WireOpenAIChat, BaseURL: at, Capabilities: turns.Capabilities{Lookup: true}},
