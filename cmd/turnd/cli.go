@@ -16,6 +16,7 @@ type cli struct {
 	Migrate  migrateCmd  `cmd:"" help:"Bring a database to this build's schema, or see how it stands."`
 	Probe    probeCmd    `cmd:"" help:"Find out what an endpoint of a models file can do about lost answers. Spends tokens, and says how many first."`
 	Chat     chatCmd     `cmd:"" help:"Talk to a service from a terminal."`
+	Held     heldCmd     `cmd:"" help:"See and decide about replies of which nobody knows whether the model answered."`
 	Scripted scriptedCmd `cmd:"" name:"scripted-provider" help:"Run the stand-in for a model provider, for tests."`
 	Version  versionCmd  `cmd:"" help:"Say which build this is."`
 }

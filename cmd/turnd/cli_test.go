@@ -16,6 +16,7 @@ var serveFlags = []struct{ name, def, variable, flag string }{
 	{"listen", "127.0.0.1:8080", "127.0.0.1:1", "127.0.0.1:2"},
 	{"web-listen", "off", "127.0.0.1:1", "127.0.0.1:2"},
 	{"ops-listen", "off", "127.0.0.1:1", "127.0.0.1:2"},
+	{"webhook-listen", "off", "0.0.0.0:1", "127.0.0.1:2"},
 	{"ready-file", "", "/a", "/b"},
 	{"data-dir", "", "/a", "/b"},
 	{"database-url", "", "sqlite:///a", "sqlite:///b"},

@@ -41,6 +41,7 @@ func TestBadSettingsAreRefusedByFlag(t *testing.T) {
 		{`--auth none is refused on "turnd.example:80", which is not loopback: anyone who reaches it could name any tenant`, func(c *Config) { c.Listen = "turnd.example:80" }},
 		{`--auth "keys" is not built yet; use none, on a loopback address`, func(c *Config) { c.Auth = "keys" }},
 		{`--auth must be one of none, keys, oidc`, func(c *Config) { c.Auth = "basic" }},
+		{`--webhook-listen: "hook" is not host:port, for example 127.0.0.1:8080`, func(c *Config) { c.WebhookListen = "hook" }},
 		{`--ops-listen: "9464" is not host:port, for example 127.0.0.1:8080`, func(c *Config) { c.OpsListen = "9464" }},
 		{`--web-listen: a listener of its own for the web needs TLS, which is not built yet; leave it off`, func(c *Config) { c.WebListen = ":1" }},
 		{`--nats-url: goes with --bus nats`, func(c *Config) { c.NATSURL = "nats://u:hidden@h" }},

@@ -5,6 +5,7 @@
 //	turnd migrate up|status  bring a database to this build's schema, or see how it stands
 //	turnd probe ENDPOINT     find out what an endpoint can do about lost answers
 //	turnd chat               talk to a service from a terminal
+//	turnd held               see and decide about replies of unknown outcome
 //	turnd scripted-provider  run the stand-in for a model provider, for tests
 //	turnd version            say which build this is
 //

@@ -71,9 +71,15 @@ func launch(t *testing.T, env []string, args ...string) *process {
 // serve starts the demo on free ports and waits until it is ready.
 func serve(t *testing.T, url string, args ...string) *process {
 	t.Helper()
+	return serveIn(t, nil, url, args...)
+}
+
+// serveIn is serve with an environment.
+func serveIn(t *testing.T, env []string, url string, args ...string) *process {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "ready.json")
 	args = append([]string{"serve", "--demo", "--listen", ":0", "--ops-listen", ":0", "--ready-file", file, "--database-url", url}, args...)
-	p := launch(t, nil, args...)
+	p := launch(t, env, args...)
 	p.file = file
 	p.until(func() bool {
 		raw, err := os.ReadFile(file)

@@ -171,6 +171,8 @@ func TestScrapersSeeTheSixCountersAndTheGauges(t *testing.T) {
 			`turnd_replies_total{reason="",status="complete"} 1`,
 			`turnd_replies_total{reason="ambiguous",status="abandoned"} 1`,
 			`turnd_in_flight 0`,
+			`turnd_held 0`,
+			`turnd_oldest_claim_seconds 0`,
 			`turnd_breaker_state{endpoint="e",model="demo"} 0`,
 		} {
 			require.Contains(t, text, "\n"+line+"\n")
