@@ -106,8 +106,6 @@ func (g *generation) speak() bool {
 	if !g.reach(AtBeforeTerminal) {
 		return false
 	}
-	// The generation is over before its terminal event can be read, so a client that has read it finds it counted.
-	g.book.generationOver(g.owner)
 	g.append(item{kind: itemTerminal})
 	g.reach(AtAfterTerminal)
 	return true
@@ -125,7 +123,6 @@ func (g *generation) reach(at Point) bool {
 				return false
 			}
 		case DoErrorEvent:
-			g.book.generationOver(g.owner)
 			g.append(item{kind: itemFailure, step: step})
 			return false
 		default:
@@ -177,7 +174,8 @@ func await(ctx context.Context, c <-chan struct{}) bool {
 	}
 }
 
-// append adds to the log and wakes its readers.
+// append adds to the log and wakes its readers. With its last event the generation is over before anybody can read that:
+// who has read it finds it counted, and who finds it counted finds it in the log.
 func (g *generation) append(it item) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -190,6 +188,9 @@ func (g *generation) append(it item) {
 	case itemFailure:
 		g.failure = it.step.Error
 		g.end(outcomeFailed)
+	}
+	if g.outcome != outcomeNone {
+		g.book.generationOver(g.owner)
 	}
 	g.items = append(g.items, it)
 	g.changed.ring()
