@@ -6,8 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnd/turnd/llm"
 	"github.com/turnd/turnd/llm/llmtest"
 	"github.com/turnd/turnd/llm/openai"
+	"github.com/turnd/turnd/llm/openai/responses"
 	"github.com/turnd/turnd/turns"
 )
 
@@ -143,7 +145,9 @@ func TestWhatAGatewaySentBesidesIsCounted(t *testing.T) {
 		{[]string{"x-litellm-attempted-retries: -1", "x-litellm-attempted-fallbacks: None"}, 0},
 		{[]string{"x-litellm-attempted-retries: 999999999"}, 1000},
 	} {
-		err := llmtest.Refuse(t, openai.Adapter(), 500, `{"error":`+errorJSON("server_error", "null")+`}`, tt.headers...)
-		require.Equal(t, tt.want, err.Extra, "%v", tt.headers)
+		for _, a := range []llm.Adapter{openai.Adapter(), responses.Adapter()} {
+			err := llmtest.Refuse(t, a, 500, `{"error":`+errorJSON("server_error", "null")+`}`, tt.headers...)
+			require.Equal(t, tt.want, err.Extra, "%s: %v", a.Wire, tt.headers)
+		}
 	}
 }

@@ -74,7 +74,9 @@ func (c *Client) Generate(ctx context.Context, call turns.Call) iter.Seq2[turns.
 	post := c.post(http.MethodPost, "responses", inConversation(call.Request.Body, call.Session), route.Limits)
 	post.Key, post.MaySend = call.Key, call.MaySend
 	s := &stream{model: route.ProviderModel, last: -1}
-	seq := c.http.Stream(ctx, post, vendor(s))
+	asked := vendor(s)
+	asked.Extra = wire.GatewayExtra // of what generates; a question again costs nothing
+	seq := c.http.Stream(ctx, post, asked)
 	if !route.Capabilities.Resume {
 		return seq
 	}
