@@ -231,3 +231,26 @@ func TestACursorPastWhatADeadWorkerHadStoredIsGoneOnFrom(t *testing.T) {
 		require.Equal(t, whole.text, seen.text+back.completes().text)
 	})
 }
+
+func TestAFullWorkerLeavesWhatAnotherCanGoOnWithToIt(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.short()
+		w.enforcing(gate("block", "block", 64, 20), gate("", "mid", 64, 20))
+		dying, die := w.cutOff()
+		patient := w.settings
+		w.settings.MaxInFlight = 1
+		full := w.serve()
+		full.turn(ask(newID(), newID(), "block"), nil).at(1 + 19*16)
+		w.settings = patient
+		w.settings.Sweep = 250 * time.Millisecond // the full one looks first
+		w.serve()
+		dying.turn(ask(newID(), newID(), "hi"), nil).at(1 + 19*16)
+		die()
+		w.eventually(func() bool { return w.number(qEpochTwo) == 1 || w.number(qLive) == 1 })
+		w.stands(map[string]int{qEpochTwo: 1})
+		require.NoError(t, w.provider.OpenGate("mid"))
+		require.NoError(t, w.provider.OpenGate("block"))
+		w.eventually(func() bool { return w.number(`SELECT count(*) FROM turns WHERE status = 'complete'`) == 2 })
+		w.paid(3, 2)
+	})
+}

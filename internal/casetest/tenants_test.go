@@ -144,3 +144,18 @@ func TestTwoTenantsMayUseTheSameIds(t *testing.T) {
 		w.paid(2, 2)
 	})
 }
+
+func TestAnEndpointThatEnforcesKeysAnswersEachTenantByItself(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.enforcing(plain(8))
+		s := w.serve()
+		in := ask("", newID(), "the same words under the same id")
+		for _, tenant := range []string{"alice", "bob"} {
+			_, err := s.turns.SubmitTurn(w.as(tenant), &turnsv1.SubmitTurnRequest{Input: in})
+			require.NoError(t, err)
+		}
+		w.eventually(func() bool { return w.number(`SELECT count(*) FROM turns WHERE status = 'complete'`) == 2 })
+		w.paid(2, 2)
+		w.stands(map[string]int{`SELECT count(DISTINCT idempotency_key) FROM provider_calls`: 2})
+	})
+}
