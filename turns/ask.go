@@ -104,7 +104,10 @@ func (r *run) askOnce(ctx context.Context, lost callResult, at Continuation) (ca
 		w = r.newPen()
 	}
 	c := lost
-	c.finished, c.reported = false, nil
+	c.finished = false
+	if at == nil { // what is gone on with has said before what it took, and need not say it again
+		c.reported = nil
+	}
 	return r.pour(r.generator.Recover(ctx, r.lostCall(at)), w, c), nil
 }
 

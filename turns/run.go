@@ -148,6 +148,9 @@ func (r *run) step(ctx context.Context, c callResult) (after callResult, over bo
 	switch next.Action {
 	case ActionComplete:
 		r.complete(ctx, c)
+		if c.cut { // what comes behind the limit is wanted by nobody
+			r.stopAtProvider(ctx, r.lostCall(nil))
+		}
 	case ActionAsk:
 		return r.ask(ctx, c)
 	case ActionRetry, ActionRepeat:
