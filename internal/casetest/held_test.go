@@ -226,3 +226,51 @@ func TestTheLedgerIsListedPageByPageAndSummed(t *testing.T) {
 		require.Equal(t, s.service.WorkerID().String(), workers.GetWorkers()[0].GetWorkerId())
 	})
 }
+
+// heldWhileMade holds a reply whose worker died and which its provider goes on with. Its next lookup is far away.
+func (w *world) heldWhileMade(model string) (in *turnsv1.TurnInput, other *worker) {
+	w.t.Helper()
+	w.short()
+	w.script(gate("", "mid", 64, 20))
+	dying, die := w.cutOff()
+	in = askOf(model)
+	dying.turn(in, nil).at(1 + 19*16)
+	w.eventually(func() bool {
+		return w.number(`SELECT count(*) FROM turns WHERE status = 'in_flight' AND log_len > 300 AND provider_response_id <> ''`) == 1
+	})
+	die()
+	_, err := w.db.ExecContext(w.ctx, `UPDATE turns SET status = 'held', next_lookup_at = deadline_at WHERE status = 'in_flight'`)
+	require.NoError(w.t, err)
+	return in, w.serve()
+}
+
+func TestAVendorsCallBackCompletesAHeldReplyThatItsProviderHasAnswered(t *testing.T) {
+	onEachAskable(t, func(t *testing.T, w *world, model string) {
+		in, s := w.heldWhileMade(model)
+		require.NoError(t, w.provider.OpenGate("mid"))
+		w.eventually(func() bool { return w.provider.Counts().Running == 0 })
+		w.stands(map[string]int{qHeld: 1})
+		var response string
+		require.NoError(t, w.db.QueryRowContext(w.ctx, `SELECT provider_response_id FROM turns WHERE status = 'held'`).Scan(&response))
+		for range 2 {
+			require.NoError(t, s.service.Wake(w.ctx, model, response))
+		}
+		got := s.turn(in, nil).completes()
+		require.Equal(t, replayed, got.result)
+		require.Len(t, got.text, 64*16)
+		w.paid(1, 1)
+		w.once("1")
+	}, "background")
+}
+
+func TestACancelOfAHeldReplyStopsWhatItsProviderGoesOnWith(t *testing.T) {
+	onEachAskable(t, func(t *testing.T, w *world, model string) {
+		in, s := w.heldWhileMade(model)
+		require.Equal(t, 1, w.provider.Counts().Running)
+		require.Equal(t, cancelled, s.cancelTurn(in).GetAbandonReason())
+		w.eventually(func() bool { return w.provider.Counts().Running == 0 })
+		require.NoError(t, w.provider.OpenGate("mid"))
+		require.Less(t, w.provider.Counts().OutputTokens, 64)
+		w.stands(map[string]int{qHeld: 0, qOpen: 0, qClosed: 1})
+	}, "background")
+}
