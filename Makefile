@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again lag failover late broken chaos chaos-selftest model wire
+.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm broken chaos chaos-selftest model wire
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -61,6 +61,18 @@ failover: ## Show what a failover of Postgres in the middle of 200 replies costs
 
 late: ## Show what becomes of a server that was stopped past its lease, and of commits without an answer.
 	$(VERDICT) late .ci/checks late
+
+providers: ## Show for each wire and each fault how a turn ends, and that the ledger has what the provider counted.
+	$(VERDICT) providers .ci/checks providers
+
+takeover: ## Show that a killed worker's reply is gone on with, without a second bill, where its provider can be asked for it.
+	$(VERDICT) takeover .ci/checks takeover
+
+ambiguous: ## Show what each policy makes of a killed worker's reply where nobody can say what became of it.
+	$(VERDICT) ambiguous .ci/checks ambiguous
+
+storm: ## Show that storms of 429, an outage and a flapping endpoint stay within each turn's budget (SHORT=1 for 10 s of it).
+	$(VERDICT) storm .ci/checks storm
 
 broken: ## Show that the tests fail when a guard is taken out.
 	$(VERDICT) broken .ci/checks broken

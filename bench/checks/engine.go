@@ -60,15 +60,19 @@ func (l *lab) engines(scene string) ([]engine, error) {
 }
 
 // number asks the database for one number.
-func (e engine) number(ctx context.Context, query string) (int, error) {
+func (e engine) number(ctx context.Context, query string) (n int, err error) {
+	err = e.ask(ctx, &n, query)
+	return n, err
+}
+
+// ask asks the database for one value.
+func (e engine) ask(ctx context.Context, value any, query string, args ...any) error {
 	db, err := sql.Open(e.driver, e.dsn)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer db.Close()
-	var n int
-	err = db.QueryRowContext(ctx, query).Scan(&n)
-	return n, err
+	return db.QueryRowContext(ctx, query, args...).Scan(value)
 }
 
 const (

@@ -21,7 +21,11 @@ type heard struct {
 	completed bool
 	terminals int
 	abandoned *turnsv1.Abandoned
+	held      *turnsv1.Held
 }
+
+// over reports whether a terminal event was heard.
+func (h *heard) over() bool { return h.completed || h.abandoned != nil || h.held != nil }
 
 // listener follows one Turn stream and tells a watcher after each event.
 type listener struct {
@@ -35,10 +39,30 @@ func (l *listener) send(ctx context.Context, s *service, in *turnsv1.TurnInput, 
 	if err != nil {
 		return err
 	}
-	for {
+	return l.read(func() (*turnsv1.Event, error) {
 		msg, err := stream.Recv()
+		return msg.GetEvent(), err
+	})
+}
+
+// follow listens to a reply from its beginning to its end.
+func (l *listener) follow(ctx context.Context, s *service, conversation, reply string) error {
+	stream, err := s.turns.FollowReply(ctx, &turnsv1.FollowReplyRequest{
+		ConversationId: conversation, Target: &turnsv1.FollowReplyRequest_ReplyId{ReplyId: reply}})
+	if err != nil {
+		return err
+	}
+	return l.read(func() (*turnsv1.Event, error) {
+		msg, err := stream.Recv()
+		return msg.GetEvent(), err
+	})
+}
+
+func (l *listener) read(next func() (*turnsv1.Event, error)) error {
+	for {
+		event, err := next()
 		if errors.Is(err, io.EOF) {
-			if !l.completed && l.abandoned == nil {
+			if !l.over() {
 				return errors.New("a stream ended without a terminal event")
 			}
 			return nil
@@ -46,7 +70,7 @@ func (l *listener) send(ctx context.Context, s *service, in *turnsv1.TurnInput, 
 		if err != nil {
 			return err
 		}
-		if err := l.take(msg.GetEvent()); err != nil {
+		if err := l.take(event); err != nil {
 			return err
 		}
 		if l.watch != nil {
@@ -63,6 +87,9 @@ func (l *listener) take(e *turnsv1.Event) error {
 		return nil
 	case *turnsv1.Event_Restarted:
 		l.previous = k.Restarted.GetPreviousReplyId()
+		if !k.Restarted.GetContinues() {
+			l.text, l.deltas, l.offset = "", 0, 0
+		}
 		return nil
 	case *turnsv1.Event_Heartbeat:
 		return nil
@@ -77,6 +104,10 @@ func (l *listener) take(e *turnsv1.Event) error {
 		l.terminals++
 	case *turnsv1.Event_Abandoned:
 		l.abandoned = k.Abandoned
+		l.terminals++
+		return nil
+	case *turnsv1.Event_Held:
+		l.held = k.Held
 		l.terminals++
 		return nil
 	}

@@ -18,20 +18,23 @@ import (
 const limit = 15 * time.Minute
 
 var checks = map[string]func(*lab) error{
-	"once":     once,
-	"twice":    twice,
-	"killed":   killed,
-	"broken":   broken,
-	"stop":     stop,
-	"again":    again,
-	"late":     late,
-	"lag":      lag,
-	"failover": failover,
+	"once":      once,
+	"twice":     twice,
+	"killed":    killed,
+	"broken":    broken,
+	"stop":      stop,
+	"again":     again,
+	"late":      late,
+	"lag":       lag,
+	"failover":  failover,
+	"providers": providers,
+	"takeover":  takeover,
+	"ambiguous": ambiguous,
 }
 
 func main() {
 	if len(os.Args) != 2 || checks[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: checks once|twice|killed|broken|stop|again|late|lag|failover")
+		fmt.Fprintln(os.Stderr, "usage: checks once|twice|killed|broken|stop|again|late|lag|failover|providers|takeover|ambiguous")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
