@@ -213,14 +213,17 @@ func aReplyOfNobodyIsNeverDue(t *testing.T, w *world) {
 func dueLookupsAreBounded(t *testing.T, w *world) {
 	w.held()
 	_, second := w.held()
-	w.held()
-	w.exec("UPDATE turns SET next_lookup_at = create_time WHERE id = %s", second.Reply.ID.UUID)
-	held := w.lookups(2)
+	_, third := w.held()
+	w.due()
+	w.exec("UPDATE turns SET next_lookup_at = (SELECT min(start_time) FROM workers) WHERE id = %s", third.Reply.ID.UUID)
+	held := w.lookups(1)
+	require.Len(t, held, 1)
+	require.Equal(t, third.Reply.ID, held[0].Reply.ID)
+	require.Len(t, w.lookups(1), 1)
+	held = w.lookups(2)
 	require.Len(t, held, 1)
 	require.Equal(t, second.Reply.ID, held[0].Reply.ID)
-	w.due()
-	require.Len(t, w.lookups(2), 2)
-	require.Len(t, w.lookups(2), 1)
+	require.Empty(t, w.lookups(2))
 }
 
 func eachLookupIsGivenToOne(t *testing.T, w *world) {
