@@ -28,8 +28,8 @@ const noteStop = `UPDATE turns SET cancel_requested = 1
 		AND attempt = (SELECT MAX(attempt) FROM turns WHERE conversation_key = @key AND responds_to = @turn)
 		AND NOT EXISTS (SELECT 1 FROM turns WHERE conversation_key = @key AND responds_to = @turn AND status <> 'abandoned')`
 
-// RequestStop implements turns.Stops. Asked again it only stops a reply that was held meanwhile. It
-// returns the reply that was chosen before it ended what is held.
+// RequestStop implements turns.Stops. Asked again it only stops a reply that was held meanwhile. The reply that it returns
+// is chosen before it ends one.
 func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, generation int32) (reply turns.Reply, err error) {
 	err = s.writeTx(ctx, "request stop", func(t *tx) error {
 		marked, err := t.won(stopTurn, arg("key", key[:]), blob("turn", turn.UUID), arg("generation", generation))
