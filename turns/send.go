@@ -45,7 +45,7 @@ func (r *run) send(ctx context.Context) callResult {
 func (r *run) newPen() *pen {
 	w := &pen{log: r.log, max: r.set.MaxOutputBytes, written: int(r.log.Len()), block: r.prior}
 	if repeated, ok := r.log.(*repeatLog); ok {
-		w.written = 0
+		w.written = int(r.reply.Continues)
 		repeated.begin()
 	}
 	return w
