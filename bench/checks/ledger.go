@@ -10,9 +10,9 @@ import (
 
 // entry is a row of the ledger.
 type entry struct {
-	turn, key, endpoint, model     string
-	class, source, cause           string
-	input, output, wasted, replies int // replies is which attempt's reply the call was made for, from 1
+	turn, key, endpoint, model string
+	class, source, cause       string
+	input, output, wasted      int
 }
 
 // ledger reads the calls of a Postgres, as they were made.
@@ -23,7 +23,7 @@ func (e engine) ledger(ctx context.Context) ([]entry, error) {
 	}
 	defer db.Close()
 	rows, err := db.QueryContext(ctx, `SELECT c.turn_id::text, c.idempotency_key, c.endpoint, c.provider_model, c.class, c.token_source,
-			c.waste_cause, c.input_tokens, c.output_tokens, c.wasted_tokens, r.attempt
+			c.waste_cause, c.input_tokens, c.output_tokens, c.wasted_tokens
 		FROM provider_calls c JOIN turns r ON r.conversation_key = c.conversation_key AND r.id = c.reply_id
 		ORDER BY r.attempt, c.number, c.create_time`)
 	if err != nil {
@@ -33,7 +33,7 @@ func (e engine) ledger(ctx context.Context) ([]entry, error) {
 	var all []entry
 	for rows.Next() {
 		var c entry
-		err := rows.Scan(&c.turn, &c.key, &c.endpoint, &c.model, &c.class, &c.source, &c.cause, &c.input, &c.output, &c.wasted, &c.replies)
+		err := rows.Scan(&c.turn, &c.key, &c.endpoint, &c.model, &c.class, &c.source, &c.cause, &c.input, &c.output, &c.wasted)
 		if err != nil {
 			return nil, err
 		}

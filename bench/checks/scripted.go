@@ -20,8 +20,11 @@ type provider struct {
 // object is JSON.
 type object = map[string]any
 
-func (l *lab) provider(script object) (*provider, error) {
-	p, err := rig.StartProvider(l.ctx, l.dir, fmt.Sprintf("scripted-provider-%d", len(l.procs)), l.bin, script)
+func (l *lab) provider(script object) (*provider, error) { return l.providerAt("127.0.0.1:0", script) }
+
+// providerAt starts a provider at an address, such as that of one that was stopped.
+func (l *lab) providerAt(address string, script object) (*provider, error) {
+	p, err := rig.StartProviderAt(l.ctx, l.dir, fmt.Sprintf("scripted-provider-%d", len(l.procs)), l.bin, address, script)
 	if err != nil {
 		return nil, err
 	}

@@ -24,8 +24,13 @@ type Provider struct {
 
 // StartProvider starts the scripted provider of the binary with a script: a scripted.Script, or what is that as JSON.
 func StartProvider(ctx context.Context, dir, name, binary string, script any) (*Provider, error) {
+	return StartProviderAt(ctx, dir, name, binary, "127.0.0.1:0", script)
+}
+
+// StartProviderAt is StartProvider at an address, such as that of one that has ended.
+func StartProviderAt(ctx context.Context, dir, name, binary, listen string, script any) (*Provider, error) {
 	file := filepath.Join(dir, name+".json")
-	p, err := Start(dir, name, binary, "scripted-provider", "--listen", "127.0.0.1:0", "--ready-file", file)
+	p, err := Start(dir, name, binary, "scripted-provider", "--listen", listen, "--ready-file", file)
 	if err != nil {
 		return nil, err
 	}
