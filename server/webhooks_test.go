@@ -188,6 +188,10 @@ func TestTheWebhookListenerEndsWithItsContextAndWaitsForWhatItBegan(t *testing.T
 	<-begun
 	cancel()
 	require.NoError(t, <-served)
-	<-ended
+	select {
+	case <-ended:
+	default:
+		require.Fail(t, "what was begun still runs")
+	}
 	<-sent
 }
