@@ -14,6 +14,21 @@ const (
 	reconcileTime   = 2 * time.Minute
 )
 
+// keepReconciled looks at held replies each interval, and at once when one is woken, until ctx ends.
+func (s *Service) keepReconciled(ctx context.Context) {
+	ticker := time.NewTicker(s.set.Sweep)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-s.woken:
+		}
+		s.reconcile(ctx)
+	}
+}
+
 // reconcile asks providers for the answers of held replies whose lookup is due. Each is asked for by one worker at a time,
 // at growing distances.
 func (s *Service) reconcile(ctx context.Context) {
@@ -150,7 +165,10 @@ func (s *Service) Wake(ctx context.Context, endpoint, responseID string) error {
 		return err
 	}
 	if woken {
-		s.reconcile(ctx)
+		select {
+		case s.woken <- struct{}{}:
+		default: // a look is due already
+		}
 	}
 	return nil
 }

@@ -85,6 +85,7 @@ type Service struct {
 	takeovers takeovers
 	burials   burials
 	estimates estimator
+	woken     chan struct{} // a held reply was woken
 	backlog   atomic.Pointer[Backlog]
 
 	mu   sync.Mutex
@@ -109,7 +110,7 @@ func New(cfg Config) (*Service, error) {
 		metrics: metrics, set: cfg.Settings,
 		lease:     &lease{store: cfg.Store, name: cfg.WorkerName, ttl: cfg.Settings.Lease, logger: cfg.Logger},
 		admission: &admission{places: cfg.Settings.MaxInFlight, room: cfg.Settings.MaxQueue},
-		random:    rand.Float64, life: life, stop: stop, last: last, stopLast: stopLast, runs: map[ReplyID]*run{},
+		random:    rand.Float64, life: life, stop: stop, last: last, stopLast: stopLast, runs: map[ReplyID]*run{}, woken: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -127,7 +128,7 @@ func (s *Service) Run(ctx context.Context) error {
 		every(ctx, s.set.Sweep, s.replay)
 	})
 	wg.Go(func() { every(ctx, s.set.Sweep, s.tidy) })
-	wg.Go(func() { every(ctx, s.set.Sweep, s.reconcile) })
+	wg.Go(func() { s.keepReconciled(ctx) })
 	wg.Go(func() {
 		s.measure(ctx)
 		every(ctx, s.set.Sweep, s.measure)
