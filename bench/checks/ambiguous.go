@@ -164,6 +164,17 @@ func (a *ambiguousPlay) status(reply string) (string, error) {
 	return a.e.word(a.ctx, `SELECT status || CASE WHEN reason <> '' THEN ':' || reason ELSE '' END FROM turns WHERE id = $1::text::uuid`, reply)
 }
 
+// becomes waits until the killed worker's reply is what it must be, and for nothing once it is something else.
+func (a *ambiguousPlay) becomes(s *ambiguousScene, want string) error {
+	return a.until(func() (bool, error) {
+		is, err := a.status(s.reply)
+		if err == nil && is != want && is != "in_flight" {
+			err = fmt.Errorf("the killed worker's reply is %s instead of %s", is, want)
+		}
+		return is == want, err
+	})
+}
+
 // after plays what comes after the kill.
 func (a *ambiguousPlay) after(s *ambiguousScene) error {
 	switch s.policy {
@@ -178,7 +189,7 @@ func (a *ambiguousPlay) after(s *ambiguousScene) error {
 
 // sentAgain demands that nobody made another call until the turn was sent again.
 func (a *ambiguousPlay) sentAgain(s *ambiguousScene) error {
-	if err := a.until(func() (bool, error) { is, err := a.status(s.reply); return is == "abandoned:lease_expired", err }); err != nil {
+	if err := a.becomes(s, "abandoned:lease_expired"); err != nil {
 		return err
 	}
 	if err := a.paid(s, 1); err != nil {
@@ -233,7 +244,7 @@ func (a *ambiguousPlay) replaced(s *ambiguousScene) error {
 
 // heldBack demands that a held reply is kept and not tried again, until an operator releases it.
 func (a *ambiguousPlay) heldBack(s *ambiguousScene) error {
-	if err := a.until(func() (bool, error) { is, err := a.status(s.reply); return is == "held", err }); err != nil {
+	if err := a.becomes(s, "held"); err != nil {
 		return err
 	}
 	var h listener
