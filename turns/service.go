@@ -44,6 +44,7 @@ func DefaultSettings() Settings {
 		Lease: 15 * time.Second, Sweep: 5 * time.Second, Checkpoint: 250 * time.Millisecond,
 		MaxCalls: 5, MaxWait: 30 * time.Second, Backoff: time.Second,
 		MaxContentBytes: 4 << 20, MaxOutputBytes: 8 << 20, MaxInFlight: 1024, MaxQueue: 1024,
+		OnAmbiguous: OnAmbiguousAbandon, OnPartial: OnPartialDiscard,
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -88,6 +89,10 @@ func TestAHangupPutsTheModelsFileInForce(t *testing.T) {
 }
 
 func TestWithoutAModelsFileAHangupEndsTheProcess(t *testing.T) {
+	// A process that was started with hangups ignored hands that down, but not what it does about them itself.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	p := serve(t, emptyDatabases[engineSQLite](t))
 	p.signal(syscall.SIGHUP)
 	require.NotEqual(t, 0, p.code())

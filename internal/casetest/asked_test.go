@@ -2,6 +2,7 @@ package casetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -109,7 +110,10 @@ func TestAShutdownLeavesAReplyThatItsProviderGoesOnWithToTheNextWorker(t *testin
 	onEachAskable(t, func(t *testing.T, w *world, model string) {
 		w.short()
 		w.script(gate("", "mid", 64, 20))
+		quick := w.settings
+		w.settings.Sweep = time.Hour // the one that leaves is a process of its own elsewhere, which ends
 		leaving := w.serve()
+		w.settings = quick
 		in := askOf(model)
 		seen := leaving.turn(in, nil).at(1 + 19*16)
 		w.quit(leaving)

@@ -199,7 +199,7 @@ func TestAnEmptyCompletionIsNoReply(t *testing.T) {
 
 func TestASilentProviderIsEndedByItsIdleLimit(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w *world, model string) {
-		w.limits.Idle, w.limits.FirstByte = 300*time.Millisecond, 300*time.Millisecond
+		w.limits.Idle, w.limits.FirstByte = time.Second, time.Second // the provider must have read the request by then
 		s := w.serve()
 		for _, at := range []scripted.Point{scripted.AtBeforeHeaders, scripted.AfterDelta(5)} {
 			w.script(failing(1, scripted.Step{At: at, Do: scripted.DoSilence}))
