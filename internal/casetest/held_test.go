@@ -255,6 +255,7 @@ func TestAVendorsCallBackCompletesAHeldReplyThatItsProviderHasAnswered(t *testin
 		for range 2 {
 			require.NoError(t, s.service.Wake(w.ctx, model, response))
 		}
+		w.eventually(func() bool { return w.number(qHeld) == 0 })
 		got := s.turn(in, nil).completes()
 		require.Equal(t, replayed, got.result)
 		require.Len(t, got.text, 64*16)
