@@ -25,7 +25,7 @@ func (r *run) askable() bool {
 
 // lostCall names the call to its provider.
 func (r *run) lostCall(at Continuation) LostCall {
-	return LostCall{ID: r.call.ID, Request: r.request, Key: r.call.Key, Origin: r.origin(), Session: r.session,
+	return LostCall{ID: r.call.ID, Request: r.request, Key: r.call.Key, Origin: r.origin(), Session: r.session, Age: time.Since(r.sentAt),
 		ResponseID: r.knownResponse(), Continuation: at}
 }
 

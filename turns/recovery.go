@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"time"
 )
 
 // Recoverer is the part of a Generator by which a provider is asked about a call whose outcome is not known. Nothing of it
@@ -48,6 +49,8 @@ type LostCall struct {
 	Request Request
 	Key     string
 	Origin  Origin
+	// Age is the time since its row was written; 0 where it is not known.
+	Age time.Duration
 	// Session is what Prepare gave, ResponseID the vendor's id of the response; empty where none is known.
 	Session    string
 	ResponseID string

@@ -40,9 +40,10 @@ type run struct {
 	// unclosed are outcomes of earlier calls that the store has not taken yet.
 	unclosed []CallOutcome
 	// prior is how many blocks of the log come from an attempt before it. callBegun is when the first call of the request was
-	// made.
+	// made, sentAt the last.
 	prior     uint32
 	callBegun time.Time
+	sentAt    time.Time
 	// session is what was prepared at the provider for the call; unsent says that its row does not say yet that it leaves.
 	session string
 	unsent  bool
@@ -89,7 +90,7 @@ func (s *Service) newRun(p pendingRun, reply Reply) *run {
 		fence:    reply.fence(p.claim.Key),
 		unsent:   p.claim.Call.Unsent,
 		deadline: time.Now().Add(p.limit), log: s.logs.Open(p.claim.Key, reply),
-		callBegun: time.Now(),
+		callBegun: time.Now(), sentAt: time.Now(),
 	}
 	for _, piece := range p.kept {
 		if err := r.log.Append(piece); err != nil {
@@ -326,6 +327,7 @@ func (r *run) permitted(call NewCall, calls int, waited time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.call, r.session, r.unsent, r.asked = call, "", call.Unsent, false
+	r.sentAt = time.Now()
 	r.responseID.Store(nil)
 	r.noted = ""
 	r.reply.Calls, r.reply.Waited = calls, r.reply.Waited+waited

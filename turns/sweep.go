@@ -217,7 +217,7 @@ func (s *Service) sweepHeld(ctx context.Context, stale StaleReply, r Reply, sw S
 func (s *Service) lostOf(key ConversationKey, r Reply, call OpenCall) LostCall {
 	return LostCall{ID: call.ID, Request: Request{Route: s.routeOf(r.Model, call.Endpoint, call.ProviderModel)}, Key: call.Key,
 		Origin:  Origin{Conversation: key, Turn: r.Turn, Generation: r.Generation},
-		Session: call.Session, ResponseID: call.ResponseID}
+		Session: call.Session, ResponseID: call.ResponseID, Age: call.Age}
 }
 
 func (c OpenCall) labels() callLabels {

@@ -173,6 +173,7 @@ func (s *Service) takenRun(ctx context.Context, t takeover, stale StaleReply, r 
 // begin says what the run of a reply that was taken over does first.
 func (r *run) begin(ctx context.Context, t takeover, row Reply) {
 	r.callBegun = time.Now().Add(-t.call.Age)
+	r.sentAt = r.callBegun
 	switch t.way {
 	case wayFree:
 		// How long the provider wanted to be left alone died with the last owner.

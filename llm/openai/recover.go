@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/turnd/turnd/llm/wire"
 	"github.com/turnd/turnd/turns"
@@ -19,6 +20,7 @@ const maxListed = 20
 // completion is a reply that the vendor keeps.
 type completion struct {
 	ID       string            `json:"id"`
+	Created  int64             `json:"created"` // seconds of Unix time
 	Choices  []wholeChoice     `json:"choices"`
 	Usage    *usage            `json:"usage"`
 	Metadata map[string]string `json:"metadata"`
@@ -35,7 +37,8 @@ type wholeChoice struct {
 func (c *completion) isWhole() bool { return len(c.Choices) > 0 && c.Choices[0].FinishReason != "" }
 
 // Recover implements turns.Recoverer's method for this endpoint. The reply is found by its id, or, where that never came, by
-// whose it is. Of several to the same generation the oldest is taken, so that everybody who asks finds the same.
+// whose it is: the newest to the generation, since the call that is lost is the last one that was made for it. One that was
+// begun before the call is an earlier call's, which has a row of its own in the ledger.
 func (c *Client) Recover(ctx context.Context, lost turns.LostCall) iter.Seq2[turns.Delta, error] {
 	return func(yield func(turns.Delta, error) bool) {
 		deltas, err := c.recover(ctx, lost)
@@ -57,7 +60,7 @@ func (c *Client) recover(ctx context.Context, lost turns.LostCall) ([]turns.Delt
 	id, limits := lost.ResponseID, lost.Request.Route.Limits
 	if id == "" {
 		var err error
-		if id, err = c.find(ctx, lost.Origin, limits); err != nil {
+		if id, err = c.find(ctx, lost, limits); err != nil {
 			return nil, err
 		}
 	}
@@ -78,13 +81,17 @@ func notThere() *turns.CallError {
 	return &turns.CallError{Class: turns.ClassAmbiguous, Phase: turns.PhaseDone, HTTPStatus: http.StatusNotFound, Cause: turns.ErrNotThere}
 }
 
-// find looks for a whole reply to a turn's generation. Servers exist that do not filter, so what is listed is looked at.
-func (c *Client) find(ctx context.Context, origin turns.Origin, limits turns.Limits) (id string, err error) {
-	want := wire.Metadata(origin)
+// clockSkew is how far a vendor's clock may be behind ours.
+const clockSkew = 30 * time.Second
+
+// find looks for a whole reply to a turn's generation. Servers exist that neither filter nor sort, so what is listed is
+// looked at.
+func (c *Client) find(ctx context.Context, lost turns.LostCall, limits turns.Limits) (id string, err error) {
+	want := wire.Metadata(lost.Origin)
 	if want == nil {
 		return "", notThere()
 	}
-	query := url.Values{"limit": {strconv.Itoa(maxListed)}, "order": {"asc"}}
+	query := url.Values{"limit": {strconv.Itoa(maxListed)}, "order": {"desc"}}
 	for name, value := range want {
 		query.Set("metadata["+name+"]", value)
 	}
@@ -94,13 +101,21 @@ func (c *Client) find(ctx context.Context, origin turns.Origin, limits turns.Lim
 	if err := c.ask(ctx, c.url+"?"+query.Encode(), limits, &list); err != nil {
 		return "", err
 	}
+	newest := int64(-1)
+	if lost.Age > 0 {
+		newest = time.Now().Add(-lost.Age - clockSkew).Unix()
+	}
 	for i := range list.Data {
 		reply := &list.Data[i]
-		if whose, ok := wire.OriginOf(reply.Metadata); ok && whose == origin && reply.isWhole() && reply.ID != "" {
-			return reply.ID, nil
+		whose, ok := wire.OriginOf(reply.Metadata)
+		if ok && whose == lost.Origin && reply.isWhole() && reply.ID != "" && reply.Created > newest {
+			id, newest = reply.ID, reply.Created
 		}
 	}
-	return "", notThere()
+	if id == "" {
+		return "", notThere()
+	}
+	return id, nil
 }
 
 // get asks for one reply. That there is none of this id is turns.ErrNotThere.

@@ -192,12 +192,30 @@ func TestOfAListOnlyTheWholeOnesCountAndCallsWithoutIdsAreToldApart(t *testing.T
 	require.Equal(t, []string{"f", "g"}, []string{r.Blocks[0].ToolName, r.Blocks[1].ToolName})
 }
 
-func TestOfSeveralRepliesToOneGenerationTheOldestWholeOneIsTaken(t *testing.T) {
+func TestOfSeveralRepliesToOneGenerationTheNewestWholeOneIsTaken(t *testing.T) {
 	s := scripted.Start(t, scripted.Script{Rules: []scripted.Rule{{Plan: scripted.Plan{Blocks: []scripted.Block{{Text: "a b c"}}}}}})
 	k := newKeeper(t, s.URL())
 	first, second := k.call(t, origin), k.call(t, origin)
 	require.NotEqual(t, first.ResponseID, second.ResponseID)
-	require.Equal(t, first.ResponseID, k.recover(t, origin, "").ResponseID)
+	require.Equal(t, second.ResponseID, k.recover(t, origin, "").ResponseID)
+}
+
+func TestAReplyThatWasBegunBeforeTheLostCallIsAnEarlierCalls(t *testing.T) {
+	mine := fmt.Sprintf(`"metadata":{"turnd_conversation":%q,"turnd_turn":%q,"turnd_generation":"2"}`, origin.Conversation, origin.Turn)
+	whole := fmt.Sprintf(`"id":"x","created":%d,"choices":[{"message":{"content":"a"},"finish_reason":"stop"}],`, time.Now().Add(-time.Hour).Unix()) + mine
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/x") {
+			fmt.Fprint(w, "{"+whole+"}")
+		} else {
+			fmt.Fprint(w, `{"data":[{`+whole+`}]}`)
+		}
+	}))
+	t.Cleanup(s.Close)
+	k := newKeeper(t, s.URL)
+	for age, found := range map[time.Duration]bool{time.Minute: false, 2 * time.Hour: true, 0: true} {
+		r := llmtest.Collect(t, k.Recover(t.Context(), turns.LostCall{Request: turns.Request{Route: k.route}, Origin: origin, Age: age}))
+		require.Equal(t, found, r.Err == nil, age)
+	}
 }
 
 func TestOnlyAnEndpointThatIsAskedForRepliesIsAskedToKeepThem(t *testing.T) {
