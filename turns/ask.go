@@ -42,10 +42,15 @@ func (r *run) ask(ctx context.Context, lost callResult) (c callResult, over bool
 	at := lost.err.Continuation
 	begun, failed := time.Now(), 0
 	for asks := 1; ; asks++ {
+		had := r.log.Len()
 		c, err := r.askOnce(ctx, lost, at)
-		if err != nil {
-			r.logger.Warn("answer of a lost call not asked for", "turn_id", r.reply.Turn.String(), "err", err)
+		if errors.Is(err, errHole) {
 			break
+		}
+		if err != nil { // the store, which has a part of the log
+			r.logger.Warn("answer of a lost call not asked for", "turn_id", r.reply.Turn.String(), "err", err)
+			c = lost
+			c.err = &CallError{Class: ClassTransient, Phase: PhaseNone, Cause: err}
 		}
 		var told *OutcomeError
 		switch {
@@ -57,9 +62,10 @@ func (r *run) ask(ctx context.Context, lost callResult) (c callResult, over bool
 			c.err.Continuation = nil
 			return c, false
 		}
-		if c.pen != nil && c.pen.written > 0 {
-			lost.used, lost.replyBytes, failed = lost.used || c.used, max(lost.replyBytes, c.replyBytes), 0
+		if r.log.Len() > had {
+			failed = 0
 		}
+		lost.used, lost.replyBytes = lost.used || c.used, max(lost.replyBytes, c.replyBytes)
 		lost.reported = c.reported
 		at = c.err.Continuation
 		lost.pen = c.pen

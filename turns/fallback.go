@@ -50,7 +50,7 @@ func (r *run) fallBack(ctx context.Context) bool {
 		return false
 	}
 	request, start, err := r.requestOf(ctx, question{key: r.key, origin: r.origin(), turn: r.userTurn(), options: r.options(),
-		pinned: r.claim.Reply.WindowStart, route: route})
+		pinned: r.claim.Reply.WindowStart, route: route, partial: r.kept})
 	if err != nil {
 		r.logger.Warn("request not built for the next entry of the route", "turn_id", r.reply.Turn.String(),
 			"endpoint", route.Endpoint, "err", err)

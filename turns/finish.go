@@ -264,9 +264,9 @@ func (r *run) end(ctx context.Context, e *Ending) (ended Reply, ok bool, err err
 		return Reply{}, false, err
 	case mine && row.Status == StatusAbandoned && !row.Settled:
 		return r.comeBack(ctx, *e, row)
-	case mine && row.Status == StatusHeld && e.Status == StatusComplete:
+	case mine && row.Status == StatusHeld:
 		return r.finishHeld(ctx, *e)
-	case mine && row.Settled && row.Length < e.Length:
+	case mine && row.Settled && row.Status == StatusAbandoned && row.Length < e.Length:
 		return Reply{}, false, fmt.Errorf("it is settled with less: %w", errNoPlace)
 	}
 	return Reply{}, false, nil

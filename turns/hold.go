@@ -18,6 +18,11 @@ func (r *run) hold(ctx context.Context) {
 	r.finish(ctx, Ending{Verb: VerbHold, Status: StatusHeld, LookupIn: lookupIn(r.askable())})
 }
 
+// holdsInstead reports whether a run that must end although its call may have left is held by policy.
+func (r *run) holdsInstead(c callResult) bool {
+	return r.reply.OnAmbiguous == OnAmbiguousHold && !c.closed && c.err != nil && mayHaveRun(c.err)
+}
+
 // lookupIn is when a reply that is held now is to be asked for; zero is never.
 func lookupIn(askable bool) time.Duration {
 	if !askable {

@@ -56,6 +56,10 @@ func (s *Service) reconcile(ctx context.Context) {
 // errNoOpenCall says that a held reply has no call that could be asked for.
 var errNoOpenCall = errors.New("the reply has no open call")
 
+// errMayContinue says that a held reply may have gone on from an earlier attempt, so that the answer to its call is not the
+// whole of it.
+var errMayContinue = errors.New("the reply may go on from an earlier attempt; it is for an operator")
+
 // lookUp asks for the answer of a held reply and adopts it, if it is whole and begins with what is stored; a reply whose
 // call is known to have failed is released.
 func (s *Service) lookUp(ctx context.Context, h HeldReply) error {
@@ -65,6 +69,9 @@ func (s *Service) lookUp(ctx context.Context, h HeldReply) error {
 	row, err := s.store.ReadReply(ctx, h.Key, h.Reply.ID)
 	if err != nil || row.Status != StatusHeld {
 		return err
+	}
+	if row.OnPartial == OnPartialContinue && row.Attempt > 1 {
+		return errMayContinue
 	}
 	call := newest(h.OpenCalls)
 	f := newFound(row, s.set.MaxOutputBytes)
@@ -111,12 +118,18 @@ func (s *Service) adopt(ctx context.Context, h HeldReply, row Reply, call OpenCa
 // releaseFailed gives up a held reply whose call is known to have come to nothing.
 func (s *Service) releaseFailed(ctx context.Context, h HeldReply, row Reply, failed *CallError) error {
 	var outcomes []CallOutcome
+	usage := row.Usage
 	for _, call := range h.OpenCalls {
-		outcomes = append(outcomes, CallOutcome{Key: h.Key, ID: call.ID, Class: failed.Class, Phase: failed.Phase,
-			HTTPStatus: failed.HTTPStatus, Usage: Usage{Calls: 1}})
+		o := CallOutcome{Key: h.Key, ID: call.ID, Class: failed.Class, Phase: failed.Phase, HTTPStatus: failed.HTTPStatus, Usage: Usage{Calls: 1}}
+		if row.Length > 0 { // it had generated something before it failed
+			route := s.routeOf(row.Model, call.Endpoint, call.ProviderModel)
+			o.Usage, o.Low, o.High = s.estimate(route, call.RequestBytes, int(row.Length))
+			o = o.wasted(string(ReasonHeldReleased))
+		}
+		outcomes, usage = append(outcomes, o), usage.Add(o.Usage)
 	}
 	return s.resolveHeld(ctx, Resolution{Fence: Fence{Key: h.Key, Reply: row.ID, Epoch: row.Epoch}, Verb: VerbRelease,
-		Status: StatusAbandoned, Reason: ReasonHeldReleased, Content: row.Content, Length: row.Length, Usage: row.Usage.Add(Usage{Calls: int32(len(outcomes))}),
+		Status: StatusAbandoned, Reason: ReasonHeldReleased, Content: row.Content, Length: row.Length, Usage: usage,
 		Calls: outcomes}, h.OpenCalls)
 }
 
@@ -138,11 +151,18 @@ func (s *Service) resolveHeld(ctx context.Context, r Resolution, open []OpenCall
 	return nil
 }
 
-// finishHeld completes a reply that was held while its owner could not be reached, and that is whole after all. The caller
-// holds mu.
+// finishHeld resolves a reply that was held while its owner could not be reached: it is whole after all, or its call is known
+// to have failed. Any other stays held, with its call open. The caller holds mu.
 func (r *run) finishHeld(ctx context.Context, e Ending) (ended Reply, ok bool, err error) {
 	res := Resolution{Fence: e.Fence, Verb: VerbFinish, Status: StatusComplete, Content: e.Content, Length: e.Length,
 		StopReason: e.StopReason, Usage: e.Usage, ResponseID: e.ResponseID}
+	if e.Status != StatusComplete {
+		if e.Call == nil || !knownFailure(e.Call.Class) {
+			return Reply{}, false, nil
+		}
+		e.Status, e.Reason = StatusAbandoned, ReasonHeldReleased
+		res.Verb, res.Status, res.Reason, res.Fence.Owner = VerbRelease, e.Status, e.Reason, WorkerID{}
+	}
 	if e.Call != nil {
 		res.Calls = []CallOutcome{*e.Call}
 	}
@@ -151,6 +171,11 @@ func (r *run) finishHeld(ctx context.Context, e Ending) (ended Reply, ok bool, e
 		return Reply{}, false, err
 	}
 	return r.endedReply(e, result.EndTime), true, nil
+}
+
+// knownFailure reports a class that says that nothing is left behind at the provider.
+func knownFailure(c CallClass) bool {
+	return c == ClassNotSent || c == ClassTransient || c == ClassThrottled || c == ClassTerminal
 }
 
 // Wake has the replies that wait for a response of an endpoint looked up now: it is what a provider's callback is good for,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 )
 
 // replace ends the reply and starts the next attempt of its generation in the same commit, where policy says that a further
@@ -53,17 +54,23 @@ func (r *run) commitReplacement(ctx context.Context, e *Ending, next Next) (succ
 	if next.Continue {
 		kept, _ = continuable(f.ending.Content)
 	}
+	if next.Continue && kept == nil && next.Reason != ReasonAmbiguous {
+		return nil, errNoSuccessor // there is nothing to go on from, and no policy wants a call of its own
+	}
 	id, owner := ReplyID{newID()}, r.lease.worker()
 	for range lostRounds {
-		pending, err := r.successor(ctx, id, owner, kept)
+		pending, err := r.successor(ctx, id, owner, kept, next.Wait)
 		if err != nil {
 			return nil, err
 		}
 		f.ending.StoredLength = r.stored
 		result, err := r.store.Replace(ctx, Replacement{Ending: f.ending, Claim: pending.claim})
 		won := err == nil && result.Won
-		if !won {
-			won = r.foundReplaced(ctx, id, owner)
+		for wait := unsurePause; !won; wait *= 2 {
+			var readErr error
+			if won, readErr = r.foundReplaced(ctx, id, owner); readErr == nil || !errors.Is(err, ErrUnknownOutcome) || !pause(ctx, wait) {
+				break // a commit without an answer is never assumed: it is read again until it is known
+			}
 		}
 		if won {
 			return r.succeeded(f.ending, e, pending), nil
@@ -80,15 +87,19 @@ func (r *run) commitReplacement(ctx context.Context, e *Ending, next Next) (succ
 
 // foundReplaced reads whether a replacement without an answer has landed, and how long the stored log is if it has not. The
 // caller holds mu.
-func (r *run) foundReplaced(ctx context.Context, id ReplyID, owner WorkerID) bool {
+func (r *run) foundReplaced(ctx context.Context, id ReplyID, owner WorkerID) (landed bool, err error) {
 	row, err := r.store.ReadReply(ctx, r.key, id)
-	if err == nil && row.Status == StatusInFlight && row.Owner == owner {
-		return true
+	switch {
+	case err == nil:
+		return row.Status == StatusInFlight && row.Owner == owner, nil
+	case !errors.Is(err, ErrNotFound):
+		return false, err
 	}
-	if old, err := r.store.ReadReply(ctx, r.key, r.reply.ID); err == nil && old.Status == StatusInFlight && old.under(r.fence) {
+	old, err := r.store.ReadReply(ctx, r.key, r.reply.ID)
+	if err == nil && old.Status == StatusInFlight && old.under(r.fence) {
 		r.stored = old.Length
 	}
-	return false
+	return false, err
 }
 
 // succeeded hands the slot over to the run of the successor. The caller holds mu.
@@ -105,7 +116,7 @@ func (r *run) succeeded(ended Ending, e *Ending, p pendingRun) *run {
 }
 
 // successor is the claim of the next attempt of the run's generation, from how things stand now. The caller holds mu.
-func (r *run) successor(ctx context.Context, id ReplyID, owner WorkerID, kept []Piece) (pendingRun, error) {
+func (r *run) successor(ctx context.Context, id ReplyID, owner WorkerID, kept []Piece, waited time.Duration) (pendingRun, error) {
 	st, err := r.store.Lookup(ctx, LookupQuery{Key: r.key, Turn: r.reply.Turn, Cursor: r.reply.ID})
 	if err != nil {
 		return pendingRun{}, err
@@ -125,7 +136,7 @@ func (r *run) successor(ctx context.Context, id ReplyID, owner WorkerID, kept []
 	c.ExpectVersion, c.NextSeq, c.NewTurn, c.Supersede = st.Version, max(st.NextSeq, 1), nil, ReplyID{}
 	n := &c.Reply
 	n.ID, n.Owner, n.Epoch, n.Attempt = id, owner, 1, r.attemptAfter(st)
-	n.Calls, n.Waited = r.reply.Calls+1, r.reply.Waited
+	n.Calls, n.Waited = r.reply.Calls+1, r.reply.Waited+waited
 	n.Route, n.RequestHash, n.BuilderVersion, n.WindowStart = request.Route, slices.Clone(request.Hash[:]), request.BuilderVersion, start
 	n.Deadline = max(r.deadlineLeft(), 0) + replyGrace
 	c.Call = newCall(CallID{newID()}, 1, keyOf(r.origin(), request), request, n.OnAmbiguous)

@@ -39,9 +39,10 @@ type run struct {
 	notBefore time.Time
 	// unclosed are outcomes of earlier calls that the store has not taken yet.
 	unclosed []CallOutcome
-	// prior is how many blocks of the log come from an attempt before it. callBegun is when the first call of the request was
+	// prior is how many blocks of the log come from an attempt before it, kept what they hold. callBegun is when the first call of the request was
 	// made, sentAt the last.
 	prior     uint32
+	kept      []Piece
 	callBegun time.Time
 	sentAt    time.Time
 	// session is what was prepared at the provider for the call; unsent says that its row does not say yet that it leaves.
@@ -90,7 +91,7 @@ func (s *Service) newRun(p pendingRun, reply Reply) *run {
 		fence:    reply.fence(p.claim.Key),
 		unsent:   p.claim.Call.Unsent,
 		deadline: time.Now().Add(p.limit), log: s.logs.Open(p.claim.Key, reply),
-		callBegun: time.Now(), sentAt: time.Now(),
+		callBegun: time.Now(), sentAt: time.Now(), kept: p.kept,
 	}
 	for _, piece := range p.kept {
 		if err := r.log.Append(piece); err != nil {
@@ -169,6 +170,7 @@ func (r *run) step(ctx context.Context, c callResult) (after callResult, over bo
 // decide says what comes after a call.
 func (r *run) decide(c callResult) Next {
 	_, fallback := r.nextEntry()
+	fallback = fallback && !r.owes // another endpoint would not answer for the call that is owed
 	o := Outcome{Err: c.err, StopReason: c.stopReason, Content: r.log.HasContent(), Used: c.used,
 		Askable: !r.asked && r.askable(), Enforced: r.repeatable(), Fallback: fallback,
 		OnAmbiguous: r.reply.OnAmbiguous, OnPartial: r.reply.OnPartial}
@@ -254,6 +256,7 @@ func roundWait(d time.Duration) time.Duration {
 
 // another makes a further call of the same reply, after the wait that was decided on.
 func (r *run) another(ctx context.Context, c callResult, next Next) (after callResult, over bool) {
+	outcome, labels := r.outcome(c, string(c.err.Class)), r.labels(r.call)
 	if next.Fallback && !r.fallBack(ctx) {
 		r.noFallback = true
 		return r.step(ctx, c)
@@ -264,15 +267,14 @@ func (r *run) another(ctx context.Context, c callResult, next Next) (after callR
 			return c, true
 		}
 	}
-	if !r.again(ctx, c, next) {
+	if !r.again(ctx, c, next, outcome, labels) {
 		return c, true
 	}
 	return r.attempt(ctx)
 }
 
 // again closes a call that failed, waits, and gets leave for the next one; false says that the run is over.
-func (r *run) again(ctx context.Context, c callResult, next Next) bool {
-	outcome := r.outcome(c, string(c.err.Class))
+func (r *run) again(ctx context.Context, c callResult, next Next, outcome CallOutcome, labels callLabels) bool {
 	if next.Action == ActionRepeat {
 		// It used nothing of its own: the generation it began is answered again, and billed once, with the call that repeats it.
 		outcome.Usage, outcome.WasteCause = Usage{Calls: 1}, ""
@@ -283,7 +285,7 @@ func (r *run) again(ctx context.Context, c callResult, next Next) bool {
 	r.mu.Unlock()
 	r.unclosed = append(r.unclosed, outcome)
 	r.closeCalls(context.WithoutCancel(ctx))
-	r.metrics.callEnded(ctx, r.labels(r.call), outcome)
+	r.metrics.callEnded(ctx, labels, outcome)
 	if c.err.HasRetryAfter && !next.Fallback {
 		r.notBefore = time.Now().Add(c.err.RetryAfter)
 	}
@@ -391,6 +393,8 @@ func (r *run) stopped(ctx context.Context, cause error, c callResult) {
 		r.abandonAndStop(ctx, ReasonCancelled, 0, c)
 	case errors.Is(cause, errLeft):
 		r.abandonAndStop(ctx, ReasonDisconnected, 0, c)
+	case r.holdsInstead(c):
+		r.hold(ctx)
 	case errors.Is(cause, errDeadline):
 		r.abandonAndStop(ctx, ReasonDeadline, r.waitLeft(), c)
 	case !c.closed && r.handOver(ctx):
@@ -452,10 +456,14 @@ func (r *run) settle(ctx context.Context, e Ending) {
 const wasteLost = "lost"
 
 // closeLost closes the call of a reply that this worker has lost. Where a sweep closed it first, by estimate, that
-// stands.
+// stands; where the reply is in flight or held, the call is still to be answered, by its new owner or a lookup.
 func (r *run) closeLost(ctx context.Context, outcome CallOutcome) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
+	row, err := r.store.ReadReply(ctx, r.key, r.reply.ID)
+	if err == nil && (row.Status == StatusInFlight || row.Status == StatusHeld) {
+		return
+	}
 	if err := r.store.CloseCalls(ctx, []CallOutcome{outcome}); err != nil {
 		r.logger.Warn("call of a lost reply not closed", "turn_id", r.reply.Turn.String(), "err", err)
 	}

@@ -65,7 +65,7 @@ func (r *run) pour(answer iter.Seq2[Delta, error], w *pen, c callResult) callRes
 			break
 		}
 	}
-	c.used, c.replyBytes = c.used || w.written > length, w.ownBytes
+	c.used, c.replyBytes = c.used || w.written > length, max(c.replyBytes, w.ownBytes)
 	if c.err == nil && !c.finished && !c.cut {
 		c.fail(errUnfinished)
 	}

@@ -35,10 +35,10 @@ func (s *Service) stopAtProvider(ctx context.Context, lost LostCall) {
 	}
 }
 
-// handOver leaves a reply, as far as it is, to the worker that takes it over once this one is retired: its provider goes on
-// with it, and can be listened to from there. ok is false where that can't be, or the store did not take what there is.
+// handOver leaves a reply, as far as it is, to the worker that takes it over once this one is retired: its provider can be
+// asked about it from there, and may go on with it. ok is false where that can't be, or the store did not take what there is.
 func (r *run) handOver(ctx context.Context) (ok bool) {
-	if !r.request.Route.Capabilities.Resume || !r.askable() {
+	if !r.askable() {
 		return false
 	}
 	r.mu.Lock()

@@ -303,6 +303,10 @@ func (s *Service) rebuild(ctx context.Context, t *takeover, key ConversationKey,
 		return pendingRun{}, err
 	}
 	if same := start == r.WindowStart && bytes.Equal(request.Hash[:], r.RequestHash); !same {
+		if r.OnPartial == OnPartialContinue && t.way != wayReplace {
+			// It may have been asked to go on from an earlier attempt, and where its own text begins then is not stored.
+			return pendingRun{}, errOtherRequest
+		}
 		if request, err = s.keptRequest(ctx, t, key, request); err != nil {
 			return pendingRun{}, err
 		}

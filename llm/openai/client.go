@@ -92,7 +92,7 @@ func (c *Client) Generate(ctx context.Context, call turns.Call) iter.Seq2[turns.
 	return c.http.Stream(ctx, wire.Post{
 		URL:    c.url,
 		Header: c.header,
-		Body:   call.Request.Body,
+		Body:   named(call),
 		Key:    call.Key,
 		Limits: call.Request.Route.Limits,
 

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,6 +85,26 @@ func notThere() *turns.CallError {
 // clockSkew is how far a vendor's clock may be behind ours.
 const clockSkew = 30 * time.Second
 
+// callName is the name in a reply's metadata of the call that it answers.
+const callName = "turnd_call"
+
+// metadataEnd is how the body of a request with metadata ends.
+var metadataEnd = []byte(`"}}`)
+
+// named is the body of a call, with the call's id in its metadata where the reply is to be found by that: several calls for
+// one generation have the same origin. It is added when the call is sent, so that what is built stays the same for each.
+// Where the endpoint enforces keys the bytes must stay the same too.
+func named(call turns.Call) []byte {
+	body, caps := call.Request.Body, call.Request.Route.Capabilities
+	if !caps.Lookup || caps.Idempotency == turns.IdempotencyEnforced || call.ID == (turns.CallID{}) ||
+		!bytes.HasSuffix(body, metadataEnd) || !bytes.Contains(body, []byte(`,"metadata":{"turnd_`)) {
+		return body
+	}
+	out := make([]byte, 0, len(body)+64)
+	out = append(out, body[:len(body)-2]...)
+	return append(out, `,"`+callName+`":"`+call.ID.String()+`"}}`...)
+}
+
 // find looks for a whole reply to a turn's generation. Servers exist that neither filter nor sort, so what is listed is
 // looked at.
 func (c *Client) find(ctx context.Context, lost turns.LostCall, limits turns.Limits) (id string, err error) {
@@ -108,6 +129,9 @@ func (c *Client) find(ctx context.Context, lost turns.LostCall, limits turns.Lim
 	for i := range list.Data {
 		reply := &list.Data[i]
 		whose, ok := wire.OriginOf(reply.Metadata)
+		if named := reply.Metadata[callName]; named != "" && lost.ID != (turns.CallID{}) && named != lost.ID.String() {
+			continue
+		}
 		if ok && whose == lost.Origin && reply.isWhole() && reply.ID != "" && reply.Created > newest {
 			id, newest = reply.ID, reply.Created
 		}

@@ -239,3 +239,21 @@ func TestOnlyAnEndpointThatIsAskedForRepliesIsAskedToKeepThem(t *testing.T) {
 func TestTheAdapterRecoversAsAllAdaptersDo(t *testing.T) {
 	llmtest.RunRecovery(t, openai.Adapter(), llmtest.Recovery{Capabilities: turns.Capabilities{Lookup: true}})
 }
+
+func TestOfTwoCallsForOneGenerationEachFindsItsOwnAnswer(t *testing.T) {
+	s := scripted.Start(t, scripted.Script{Rules: []scripted.Rule{{Plan: scripted.Plan{Blocks: []scripted.Block{{Text: "a b c"}}}}}})
+	k := newKeeper(t, s.URL())
+	req, err := k.Build(k.route, turns.Prompt{Messages: []turns.Message{message(turns.RoleUser, "a")}, Origin: origin})
+	require.NoError(t, err)
+	ids := map[turns.CallID]string{}
+	for range 2 {
+		id := turns.CallID{UUID: uuid.New()}
+		ids[id] = llmtest.Collect(t, k.Generate(t.Context(), turns.Call{ID: id, Request: req})).ResponseID
+	}
+	for id, response := range ids {
+		lost := turns.LostCall{ID: id, Request: turns.Request{Route: k.route}, Origin: origin}
+		require.Equal(t, response, llmtest.Collect(t, k.Recover(t.Context(), lost)).ResponseID)
+	}
+	lost := turns.LostCall{ID: turns.CallID{UUID: uuid.New()}, Request: turns.Request{Route: k.route}, Origin: origin}
+	require.ErrorIs(t, llmtest.Collect(t, k.Recover(t.Context(), lost)).Err, turns.ErrNotThere)
+}
