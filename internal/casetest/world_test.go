@@ -43,23 +43,24 @@ const patience = 30 * time.Second
 
 // world is a database, a provider and servers on it.
 type world struct {
-	t        *testing.T
-	ctx      context.Context
-	engine   string
-	url      string // the database, as turnd is told
-	db       *sql.DB
-	store    func() turns.Store // the store of the next worker
-	provider *scripted.Server
-	settings turns.Settings
-	limits   turns.Limits
-	spool    turns.Spool // of the next worker
-	caps     turns.Capabilities
-	prices   turns.Prices
-	key      llm.Secret   // of "anthropic" and "openai"
-	bus      *live.Memory // what carries hints between the workers; nil: they only poll
-	counters *sdkmetric.ManualReader
-	meter    metric.Meter
-	dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: TCP
+	t           *testing.T
+	ctx         context.Context
+	engine      string
+	url         string // the database, as turnd is told
+	db          *sql.DB
+	store       func() turns.Store // the store of the next worker
+	provider    *scripted.Server
+	settings    turns.Settings
+	limits      turns.Limits
+	spool       turns.Spool // of the next worker
+	caps        turns.Capabilities
+	prices      turns.Prices
+	pricesOfTwo turns.Prices // what "two" takes instead, if not zero
+	key         llm.Secret   // of "anthropic" and "openai"
+	bus         *live.Memory // what carries hints between the workers; nil: they only poll
+	counters    *sdkmetric.ManualReader
+	meter       metric.Meter
+	dial        func(ctx context.Context, network, addr string) (net.Conn, error) // nil: TCP
 }
 
 // onEachEngine plays a case on SQLite and on Postgres.
@@ -137,9 +138,13 @@ func (w *world) script(rules ...scripted.Rule) {
 func (w *world) models() llm.Config {
 	at := w.provider.URL()
 	resumes := turns.Capabilities{Resume: true, Cancel: true}
+	pricesOfTwo := w.prices
+	if w.pricesOfTwo != (turns.Prices{}) {
+		pricesOfTwo = w.pricesOfTwo
+	}
 	c := llm.Config{DefaultModel: "anthropic", Endpoints: []llm.Endpoint{
 		{Name: "one", Wire: llm.WireAnthropicMessages, BaseURL: at, Capabilities: w.caps, Prices: w.prices, Key: w.key},
-		{Name: "two", Wire: llm.WireOpenAIChat, BaseURL: at, Capabilities: w.caps, Prices: w.prices, Key: w.key},
+		{Name: "two", Wire: llm.WireOpenAIChat, BaseURL: at, Capabilities: w.caps, Prices: pricesOfTwo, Key: w.key},
 		{Name: "background", Wire: llm.WireOpenAIResponses, BaseURL: at, Capabilities: resumes},
 		{Name: "conversation", Wire: llm.WireOpenAIResponses, BaseURL: at, Capabilities: turns.Capabilities{Lookup: true, Fence: true}},
 		{Name: "stored", Wire: llm.WireOpenAIChat, BaseURL: at, Capabilities: turns.Capabilities{Lookup: true}},
