@@ -17,7 +17,6 @@ var (
 	errNoID      = errors.New("no interaction is known to ask about")
 	errStillRuns = errors.New("the interaction is still being made")
 	errAskAnew   = errors.New("the rest of the interaction can't be had by itself, only all of it")
-	errBadAnswer = errors.New("the answer can't be read")
 )
 
 // continuation is a stream that broke off.
@@ -102,7 +101,7 @@ func (a *asking) failed(ctx context.Context, failed *turns.CallError) {
 		a.retrieve(ctx, failed)
 	default:
 		a.stream.mark(failed)
-		a.yield(nil, notThere(failed))
+		a.yield(nil, wire.NotThere(failed))
 	}
 }
 
@@ -124,7 +123,7 @@ func (a *asking) retrieve(ctx context.Context, failed *turns.CallError) {
 	}
 	if notYet[i.Status] {
 		if a.stream.mark(failed); failed.Phase != turns.PhaseBody {
-			failed = answered(turns.ClassInFlightElsewhere, errStillRuns)
+			failed = wire.Answered(turns.ClassInFlightElsewhere, errStillRuns)
 		}
 		a.yield(nil, failed)
 		return
@@ -133,11 +132,11 @@ func (a *asking) retrieve(ctx context.Context, failed *turns.CallError) {
 	var ended *wire.EventError
 	switch {
 	case errors.As(err, &ended):
-		told := answered(ended.Verdict.Class, ended)
+		told := wire.Answered(ended.Verdict.Class, ended)
 		told.Code = ended.Verdict.Word
 		a.yield(nil, outcome(*told))
 	case !a.anew:
-		a.yield(nil, answered(turns.ClassAmbiguous, errAskAnew))
+		a.yield(nil, wire.Answered(turns.ClassAmbiguous, errAskAnew))
 	default:
 		if !a.responded {
 			out = append([]turns.Delta{turns.Responded{HTTPStatus: http.StatusOK}}, out...)
@@ -173,28 +172,7 @@ func outcome(call turns.CallError) *turns.CallError {
 
 // ask makes a request and reads its answer.
 func (c *Client) ask(ctx context.Context, post wire.Post, answer any) error {
-	body, err := c.http.Ask(ctx, post, vendor(nil))
-	if err != nil {
-		return notThere(err)
-	}
-	if json.Unmarshal(body, answer) != nil {
-		return answered(turns.ClassAmbiguous, errBadAnswer)
-	}
-	return nil
-}
-
-// notThere names a failure that says that nothing is known of what was asked for.
-func notThere(err error) error {
-	var failed *turns.CallError
-	if errors.As(err, &failed) && failed.HTTPStatus == http.StatusNotFound {
-		failed.Cause = turns.ErrNotThere
-	}
-	return err
-}
-
-// answered is a failure that lies in what a good answer says.
-func answered(class turns.CallClass, cause error) *turns.CallError {
-	return &turns.CallError{Class: class, Phase: turns.PhaseDone, HTTPStatus: http.StatusOK, Cause: cause}
+	return c.http.AskJSON(ctx, post, vendor(nil), answer)
 }
 
 // Stop implements turns.Recoverer's method for this endpoint.
@@ -216,7 +194,7 @@ func (c *Client) Stop(ctx context.Context, lost turns.LostCall) error {
 		}
 	}
 	if err != nil {
-		return notThere(err)
+		return wire.NotThere(err)
 	}
 	return nil
 }
@@ -229,7 +207,7 @@ func (c *Client) OriginOf(ctx context.Context, responseID string) (turns.Origin,
 	}
 	origin, ok := wire.OriginOf(i.Labels)
 	if !ok {
-		return turns.Origin{}, answered(turns.ClassTerminal, turns.ErrNotThere)
+		return turns.Origin{}, wire.Answered(turns.ClassTerminal, turns.ErrNotThere)
 	}
 	return origin, nil
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/turnd/turnd/llm/wire"
 	"github.com/turnd/turnd/turns"
 )
 
@@ -41,7 +42,7 @@ func (c *Client) lookUpItems(ctx context.Context, lost turns.LostCall, yield fun
 		return
 	}
 	if len(said) == 0 {
-		yield(nil, answered(turns.ClassTerminal, turns.ErrNotThere))
+		yield(nil, wire.Answered(turns.ClassTerminal, turns.ErrNotThere))
 		return
 	}
 	s := &stream{model: lost.Request.Route.ProviderModel, last: -1}
@@ -82,5 +83,5 @@ func (c *Client) newest(ctx context.Context, lost turns.LostCall) (said []output
 		}
 		after = "&after=" + url.QueryEscape(page.LastID)
 	}
-	return nil, answered(turns.ClassTerminal, errTooManyOut)
+	return nil, wire.Answered(turns.ClassTerminal, errTooManyOut)
 }

@@ -19,7 +19,6 @@ var (
 	errCannotAsk  = errors.New("the endpoint is not set up to be asked about its calls")
 	errNoID       = errors.New("neither a response nor a conversation is known to ask about")
 	errStillRuns  = errors.New("the response is still being made")
-	errBadAnswer  = errors.New("the answer can't be read")
 	errTooManyOut = errors.New("the conversation holds more than any answer has")
 )
 
@@ -63,35 +62,14 @@ func (c *Client) Prepare(ctx context.Context, call turns.Call) (string, error) {
 		return "", err
 	}
 	if !sessionID.MatchString(made.ID) {
-		return "", answered(turns.ClassAmbiguous, errBadAnswer)
+		return "", wire.Answered(turns.ClassAmbiguous, wire.ErrBadAnswer)
 	}
 	return made.ID, nil
 }
 
 // ask makes a request and reads its answer.
 func (c *Client) ask(ctx context.Context, post wire.Post, answer any) error {
-	body, err := c.http.Ask(ctx, post, wire.Vendor{RequestID: openai.RequestIDs(), Classify: classify})
-	if err != nil {
-		return notThere(err)
-	}
-	if json.Unmarshal(body, answer) != nil {
-		return answered(turns.ClassAmbiguous, errBadAnswer)
-	}
-	return nil
-}
-
-// notThere names a failure that says that nothing is known of what was asked for.
-func notThere(err error) error {
-	var failed *turns.CallError
-	if errors.As(err, &failed) && failed.HTTPStatus == http.StatusNotFound {
-		failed.Cause = turns.ErrNotThere
-	}
-	return err
-}
-
-// answered is a failure that lies in what a good answer says.
-func answered(class turns.CallClass, cause error) *turns.CallError {
-	return &turns.CallError{Class: class, Phase: turns.PhaseDone, HTTPStatus: http.StatusOK, Cause: cause}
+	return c.http.AskJSON(ctx, post, wire.Vendor{RequestID: openai.RequestIDs(), Classify: classify}, answer)
 }
 
 // Recover implements turns.Recoverer's method for this endpoint.
@@ -155,7 +133,7 @@ func (s *stream) explained(failed *turns.CallError) error {
 	if s.over {
 		return outcome(*failed)
 	}
-	return s.marked(notThere(failed))
+	return s.marked(wire.NotThere(failed))
 }
 
 // outcome tells that the call which was asked about had failed so.
@@ -180,13 +158,13 @@ func (c *Client) retrieved(ctx context.Context, lost turns.LostCall, id string) 
 		return nil, err
 	}
 	if r.Status == "queued" || r.Status == "in_progress" {
-		return nil, answered(turns.ClassInFlightElsewhere, errStillRuns)
+		return nil, wire.Answered(turns.ClassInFlightElsewhere, errStillRuns)
 	}
 	s := &stream{model: lost.Request.Route.ProviderModel, last: -1}
 	deltas, err := s.conclude(&r, []turns.Delta{turns.Responded{HTTPStatus: http.StatusOK}})
 	var ended *wire.EventError
 	if errors.As(err, &ended) {
-		failed := answered(ended.Verdict.Class, ended)
+		failed := wire.Answered(ended.Verdict.Class, ended)
 		failed.Code = ended.Verdict.Word
 		err = outcome(*failed)
 	}
@@ -228,7 +206,7 @@ func (c *Client) OriginOf(ctx context.Context, responseID string) (turns.Origin,
 	_ = json.Unmarshal(r.Metadata, &metadata) // what can't be read is not ours
 	origin, ok := wire.OriginOf(metadata)
 	if !ok {
-		return turns.Origin{}, answered(turns.ClassTerminal, turns.ErrNotThere)
+		return turns.Origin{}, wire.Answered(turns.ClassTerminal, turns.ErrNotThere)
 	}
 	return origin, nil
 }
