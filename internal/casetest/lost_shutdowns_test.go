@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/turnd/turnd/llm/scripted"
 )
@@ -28,11 +29,10 @@ func TestAShutdownHoldsAReplyWhosePolicyForbidsASecondCall(t *testing.T) {
 
 func TestADeadlineHoldsAReplyWhosePolicyForbidsASecondCall(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
-		w.limits.Total, w.settings.MaxWait = time.Second, 0
 		w.script(gate("", "mid", 64, 20), plain(16))
 		s := w.serve()
 		in := ask(newID(), newID(), "hi")
-		in.OnAmbiguous = holdPolicy
+		in.OnAmbiguous, in.Deadline = holdPolicy, durationpb.New(time.Second)
 		require.NotNil(t, s.turn(in, nil).end().held)
 		again := s.turn(in, nil).end()
 		require.Equal(t, replayed, again.result)
