@@ -129,7 +129,7 @@ func (r *run) compare(ctx context.Context) error {
 	if repeated, ok := log.(*repeatLog); ok {
 		log = repeated.LiveLog
 	}
-	own := slices.DeleteFunc(slices.Clone(pieces), func(p Piece) bool { return p.Block < r.prior })
+	own := slices.DeleteFunc(slices.Clone(pieces), func(p Piece) bool { return p.Block < r.prior() })
 	r.log = newRepeatLog(log, own)
 	return nil
 }

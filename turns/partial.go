@@ -5,9 +5,9 @@ package turns
 const cutOffNotice = "Your reply above was cut off by a technical failure before you had finished it. " +
 	"Go on exactly where it ends, without repeating any of it and without a word about the interruption."
 
-// continuable gives a partial log as the beginning of another reply, with its last block ended, and how many blocks it has.
+// continuable gives a partial log as the beginning of another reply, a piece for each block, with the last one ended.
 // A log with anything but text and thoughts is none: a tool call that broke off can't be gone on with.
-func continuable(partial []Piece) (pieces []Piece, blocks uint32) {
+func continuable(partial []Piece) (pieces []Piece) {
 	text := false
 	for _, p := range merged(partial) {
 		switch p.Kind {
@@ -15,15 +15,15 @@ func continuable(partial []Piece) (pieces []Piece, blocks uint32) {
 			text = text || p.Text != ""
 		case KindThinking:
 		default:
-			return nil, 0
+			return nil
 		}
 		p.Ends = true
 		pieces = append(pieces, p)
 	}
 	if !text {
-		return nil, 0
+		return nil
 	}
-	return pieces, uint32(len(pieces))
+	return pieces
 }
 
 // goOnFrom are the messages by which a model is asked to go on with a partial reply.

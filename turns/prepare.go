@@ -122,8 +122,7 @@ func (a *arrival) partial(ctx context.Context, st Standing) ([]Piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept, _ := continuable(row.Content)
-	return kept, nil
+	return continuable(row.Content), nil
 }
 
 // defaultGrace is how long the last follower may be gone where a client asks to stop then and says no time.

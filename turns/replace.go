@@ -52,7 +52,7 @@ func (r *run) commitReplacement(ctx context.Context, e *Ending, next Next) (succ
 	}
 	var kept []Piece
 	if next.Continue {
-		kept, _ = continuable(f.ending.Content)
+		kept = continuable(f.ending.Content)
 	}
 	if next.Continue && kept == nil && next.Reason != ReasonAmbiguous {
 		return nil, errNoSuccessor // there is nothing to go on from, and no policy wants a call of its own

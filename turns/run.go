@@ -39,9 +39,8 @@ type run struct {
 	notBefore time.Time
 	// unclosed are outcomes of earlier calls that the store has not taken yet.
 	unclosed []CallOutcome
-	// prior is how many blocks of the log come from an attempt before it, kept what they hold. callBegun is when the first call of the request was
+	// kept is what of the log comes from an attempt before it, a piece for each block. callBegun is when the first call of the request was
 	// made, sentAt the last.
-	prior     uint32
 	kept      []Piece
 	callBegun time.Time
 	sentAt    time.Time
@@ -98,10 +97,12 @@ func (s *Service) newRun(p pendingRun, reply Reply) *run {
 			s.logger.Error("partial reply not gone on with", "reply_id", reply.ID.String(), "err", err)
 			break
 		}
-		r.prior = piece.Block + 1
 	}
 	return r
 }
+
+// prior is how many blocks of the log come from an attempt before it.
+func (r *run) prior() uint32 { return uint32(len(r.kept)) }
 
 // launch starts a run for which a place is taken; the run gives it back.
 func (s *Service) launch(r *run) {
@@ -169,8 +170,10 @@ func (r *run) step(ctx context.Context, c callResult) (after callResult, over bo
 
 // decide says what comes after a call.
 func (r *run) decide(c callResult) Next {
-	_, fallback := r.nextEntry()
-	fallback = fallback && !r.owes // another endpoint would not answer for the call that is owed
+	fallback := false
+	if c.err != nil && !r.owes { // another endpoint would not answer for a call that is owed
+		_, fallback = r.nextEntry()
+	}
 	o := Outcome{Err: c.err, StopReason: c.stopReason, Content: r.log.HasContent(), Used: c.used,
 		Askable: !r.asked && r.askable(), Enforced: r.repeatable(), Fallback: fallback,
 		OnAmbiguous: r.reply.OnAmbiguous, OnPartial: r.reply.OnPartial}

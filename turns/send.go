@@ -43,7 +43,7 @@ func (r *run) send(ctx context.Context) callResult {
 
 // newPen writes what comes next behind what the log holds; where an answer is repeated, from its beginning.
 func (r *run) newPen() *pen {
-	w := &pen{log: r.log, max: r.set.MaxOutputBytes, written: int(r.log.Len()), block: r.prior}
+	w := &pen{log: r.log, max: r.set.MaxOutputBytes, written: int(r.log.Len()), block: r.prior()}
 	if repeated, ok := r.log.(*repeatLog); ok {
 		w.written = int(r.reply.Continues)
 		repeated.begin()
