@@ -9,11 +9,7 @@ import (
 
 // CompleteHeldReply completes a held reply with content from the operator.
 func (o operatorService) CompleteHeldReply(ctx context.Context, req *turnsv1.CompleteHeldReplyRequest) (*turnsv1.CompleteHeldReplyResponse, error) {
-	conversation, err := parseConversation(req.GetConversationId())
-	if err != nil {
-		return nil, err
-	}
-	id, err := parseReply(req.GetReplyId())
+	conversation, id, err := parseReplyOf(req)
 	if err != nil {
 		return nil, err
 	}

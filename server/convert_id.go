@@ -53,6 +53,19 @@ func parseReply(s string) (turns.ReplyID, error) {
 	return turns.ReplyID{UUID: id}, err
 }
 
+// parseReplyOf reads a reply's id with its conversation's.
+func parseReplyOf(req interface {
+	GetConversationId() string
+	GetReplyId() string
+}) (turns.ConversationID, turns.ReplyID, error) {
+	conversation, err := parseConversation(req.GetConversationId())
+	if err != nil {
+		return conversation, turns.ReplyID{}, err
+	}
+	reply, err := parseReply(req.GetReplyId())
+	return conversation, reply, err
+}
+
 func invalidField(field, problem string) *turns.Error {
 	return &turns.Error{Code: turns.CodeInvalidField, Field: field, Problem: problem}
 }

@@ -8,11 +8,7 @@ import (
 
 // ReleaseHeldReply gives a held reply up.
 func (o operatorService) ReleaseHeldReply(ctx context.Context, req *turnsv1.ReleaseHeldReplyRequest) (*turnsv1.ReleaseHeldReplyResponse, error) {
-	conversation, err := parseConversation(req.GetConversationId())
-	if err != nil {
-		return nil, err
-	}
-	id, err := parseReply(req.GetReplyId())
+	conversation, id, err := parseReplyOf(req)
 	if err != nil {
 		return nil, err
 	}

@@ -8,11 +8,7 @@ import (
 
 // SelectReply makes another finished reply of its user turn the live one.
 func (t turnService) SelectReply(ctx context.Context, req *turnsv1.SelectReplyRequest) (*turnsv1.SelectReplyResponse, error) {
-	conversation, err := parseConversation(req.GetConversationId())
-	if err != nil {
-		return nil, err
-	}
-	id, err := parseReply(req.GetReplyId())
+	conversation, id, err := parseReplyOf(req)
 	if err != nil {
 		return nil, err
 	}
