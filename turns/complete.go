@@ -95,14 +95,13 @@ var errNothingSaid = errors.New("a block that is new holds nothing that can be s
 
 // extended is the log of content that begins with what is stored. Seals of what is stored stay.
 func extended(stored []Piece, content []Block) ([]Piece, uint32, error) {
-	log := newRepeatLog(&foundLog{}, stored)
-	log.begin()
+	log, err := heldLog(stored)
+	if err != nil {
+		return nil, 0, err
+	}
 	known := 0
-	for _, p := range stored {
-		if err := log.LiveLog.Append(p); err != nil {
-			return nil, 0, err
-		}
-		known = int(p.Block) + 1
+	if n := len(stored); n > 0 {
+		known = int(stored[n-1].Block) + 1
 	}
 	for i, b := range content {
 		p := wholePiece(uint32(i), b)

@@ -9,30 +9,32 @@ type found struct {
 }
 
 // newFound begins with what a held reply holds.
-func newFound(row Reply, max int) *found {
-	log := newRepeatLog(&foundLog{}, row.Content)
-	log.begin()
-	for _, p := range row.Content {
-		_ = log.LiveLog.Append(p)
+func newFound(row Reply, max int) (*found, error) {
+	log, err := heldLog(row.Content)
+	if err != nil {
+		return nil, err
 	}
-	return &found{pen: &pen{log: log, max: max}, log: log}
+	return &found{pen: &pen{log: log, max: max}, log: log}, nil
+}
+
+// heldLog is a log that holds what is stored of a reply, and in which what comes must repeat that first.
+func heldLog(stored []Piece) (*repeatLog, error) {
+	log := newRepeatLog(&foundLog{}, stored)
+	log.begin()
+	for _, p := range stored {
+		if err := log.LiveLog.Append(p); err != nil {
+			return nil, err
+		}
+	}
+	return log, nil
 }
 
 // take adds one delta.
 func (f *found) take(c *callResult, delta Delta) error {
-	switch d := delta.(type) {
-	case Responded:
-		c.httpStatus, c.requestID = d.HTTPStatus, cleanID(d.RequestID)
-	case ResponseStarted:
-		c.responseID = cleanID(d.ResponseID)
-	case UsageReported:
-		c.reported = &d.Usage
-	case Finished:
-		c.finished, c.stopReason = true, d.StopReason
-	default:
-		return f.pen.put(delta)
+	if c.hears(delta) {
+		return nil
 	}
-	return nil
+	return f.put(delta)
 }
 
 // whole is the log, if the answer repeated all that was stored.

@@ -74,7 +74,10 @@ func (s *Service) lookUp(ctx context.Context, h HeldReply) error {
 		return errMayContinue
 	}
 	call := newest(h.OpenCalls)
-	f := newFound(row, s.set.MaxOutputBytes)
+	f, err := newFound(row, s.set.MaxOutputBytes)
+	if err != nil {
+		return err
+	}
 	lost := s.lostOf(h.Key, row, call)
 	var result callResult
 	for delta, err := range s.generator.Recover(ctx, lost) {

@@ -88,6 +88,21 @@ func (r *run) physical() Call {
 
 // take acts on one delta.
 func (r *run) take(w *pen, c *callResult, delta Delta) error {
+	if !c.hears(delta) {
+		return w.put(delta)
+	}
+	if _, ok := delta.(ResponseStarted); ok {
+		id := c.responseID
+		r.responseID.Store(&id)
+		if caps := r.request.Route.Capabilities; caps.Resume || caps.Cancel {
+			r.nudges.add(r.reply.ID) // whoever takes the reply over must know it
+		}
+	}
+	return nil
+}
+
+// hears takes what a delta says of the call itself; false says that it is content.
+func (c *callResult) hears(delta Delta) bool {
 	switch d := delta.(type) {
 	case Responded:
 		if c.httpStatus == 0 { // not the answer to a question about the call
@@ -95,20 +110,15 @@ func (r *run) take(w *pen, c *callResult, delta Delta) error {
 		}
 		c.extra += d.Extra
 	case ResponseStarted:
-		id := cleanID(d.ResponseID)
-		c.responseID = id
-		r.responseID.Store(&id)
-		if caps := r.request.Route.Capabilities; caps.Resume || caps.Cancel {
-			r.nudges.add(r.reply.ID) // whoever takes the reply over must know it
-		}
+		c.responseID = cleanID(d.ResponseID)
 	case UsageReported:
 		c.reported = &d.Usage
 	case Finished:
 		c.finished, c.stopReason = true, d.StopReason
 	default:
-		return w.put(delta)
+		return false
 	}
-	return nil
+	return true
 }
 
 // maxVendorID bounds an id that a vendor gave, in bytes.
