@@ -197,6 +197,30 @@ func (s *Service) Wake(ctx context.Context, endpoint, responseID string) error {
 		case s.woken <- struct{}{}:
 		default: // a look is due already
 		}
+		return nil
 	}
-	return nil
+	return s.lookUpNamed(ctx, origin, responseID)
+}
+
+// lookUpNamed asks for a response that answers a held reply whose call never learned its id: nobody could ask before.
+func (s *Service) lookUpNamed(ctx context.Context, o Origin, responseID string) error {
+	st, err := s.store.Lookup(ctx, LookupQuery{Key: o.Conversation, Turn: o.Turn})
+	if err != nil || st.Live == nil || st.Live.Status != StatusHeld || st.Live.Generation != o.Generation {
+		return err
+	}
+	c, err := s.store.ReadConversation(ctx, o.Conversation)
+	if err != nil {
+		return err
+	}
+	h, ok, err := s.heldLike(ctx, c.Tenant, *st.Live)
+	if err != nil || !ok || len(h.OpenCalls) == 0 {
+		return err
+	}
+	call := newest(h.OpenCalls)
+	if call.ResponseID != "" {
+		return nil // it is of another call
+	}
+	call.ResponseID = responseID
+	h.OpenCalls = []OpenCall{call}
+	return s.lookUp(ctx, h)
 }

@@ -275,3 +275,23 @@ func TestACancelOfAHeldReplyStopsWhatItsProviderGoesOnWith(t *testing.T) {
 		w.stands(map[string]int{qHeld: 0, qOpen: 0, qClosed: 1})
 	}, "background")
 }
+
+func TestAVendorsCallBackNamesTheResponseOfACallThatNeverLearnedItsId(t *testing.T) {
+	onEachAskable(t, func(t *testing.T, w *world, model string) {
+		s := w.serve()
+		w.script(failing(1, scripted.Step{At: scripted.AtBeforeHeaders, Do: scripted.DoReset}))
+		in := askOf(model)
+		in.OnAmbiguous = turnsv1.OnAmbiguous_ON_AMBIGUOUS_HOLD
+		require.NotNil(t, s.turn(in, nil).end().held)
+		w.eventually(func() bool { return w.provider.Counts().Running == 0 })
+		calls := w.provider.Calls()
+		require.Len(t, calls, 1)
+		for range 2 {
+			require.NoError(t, s.service.Wake(w.ctx, model, calls[0].ResponseID))
+		}
+		got := s.turn(in, nil).completes()
+		require.Equal(t, replayed, got.result)
+		w.paid(1, 1)
+		w.once("1")
+	}, "background")
+}
