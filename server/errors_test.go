@@ -44,6 +44,10 @@ var wireErrors = map[turns.Code]struct {
 	turns.CodeTurnReused:        {codes.AlreadyExists, "NEW_ID", "ResourceInfo", false},
 	turns.CodeConversationUsed:  {codes.AlreadyExists, "NEW_ID", "ResourceInfo", false},
 	turns.CodeDeleted:           {codes.FailedPrecondition, "DO_NOT_RETRY", "PreconditionFailure", false},
+	turns.CodeTurnDeleted:       {codes.FailedPrecondition, "DO_NOT_RETRY", "PreconditionFailure", false},
+	turns.CodeWaitingForTools:   {codes.FailedPrecondition, "DO_NOT_RETRY", "PreconditionFailure", false},
+	turns.CodeNoProgress:        {codes.FailedPrecondition, "NEW_ID", "PreconditionFailure", false},
+	turns.CodeCapReached:        {codes.FailedPrecondition, "DO_NOT_RETRY", "PreconditionFailure", false},
 	turns.CodeBusy:              {codes.FailedPrecondition, "SAME_ID_AFTER_WAIT", "PreconditionFailure", true},
 	turns.CodeWrongState:        {codes.FailedPrecondition, "DO_NOT_RETRY", "PreconditionFailure", false},
 	turns.CodeReplyChanged:      {codes.FailedPrecondition, "DO_NOT_RETRY", "PreconditionFailure", false},
@@ -58,7 +62,7 @@ var wireErrors = map[turns.Code]struct {
 
 // unproduced are the reasons of the wire that nothing here leads to yet.
 var unproduced = []string{
-	"UNSPECIFIED", "WAITING_FOR_TOOLS", "NO_PROGRESS", "CAP_REACHED", "RATE_LIMITED",
+	"UNSPECIFIED", "RATE_LIMITED",
 	"QUOTA_EXCEEDED", "PROVIDER_UNAVAILABLE", "UNAUTHENTICATED", "SCOPE_MISSING", "SUSPENDED",
 }
 

@@ -42,5 +42,5 @@ func TestEveryOtherMethodOfTheWireSaysPlainlyThatItIsNotServed(t *testing.T) {
 			require.Contains(t, status.Convert(err).Message(), "yet", "%s", method)
 		}
 	}
-	require.Equal(t, 1, refused)
+	require.Equal(t, 2, refused)
 }

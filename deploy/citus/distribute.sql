@@ -6,14 +6,17 @@
 -- deferred to the commit, are local to a shard and keep their meaning.
 --
 -- workers is small and is read with every sweep, so each node has all of it. A renewal of a lease is written to all nodes.
+-- tenant_spending has a row a tenant, and is written once in many turns.
 --
 -- goose_db_version stays on the coordinator, where migrations run.
 
 BEGIN;
 
 SELECT create_reference_table('workers');
+SELECT create_reference_table('tenant_spending');
 
 SELECT create_distributed_table('conversations', 'conversation_key', colocate_with => 'none');
+SELECT create_distributed_table('conversation_defaults', 'conversation_key', colocate_with => 'conversations');
 SELECT create_distributed_table('turns', 'conversation_key', colocate_with => 'conversations');
 SELECT create_distributed_table('reply_chunks', 'conversation_key', colocate_with => 'conversations');
 SELECT create_distributed_table('provider_calls', 'conversation_key', colocate_with => 'conversations');

@@ -56,6 +56,9 @@ var probes = map[string]func(context.Context, *worker, ids) (proto.Message, erro
 	"TurnService.SelectReply": func(ctx context.Context, w *worker, id ids) (proto.Message, error) {
 		return w.turns.SelectReply(ctx, &turnsv1.SelectReplyRequest{ConversationId: id.conversation, ReplyId: id.reply})
 	},
+	"TurnService.DeleteTurn": func(ctx context.Context, w *worker, id ids) (proto.Message, error) {
+		return w.turns.DeleteTurn(ctx, &turnsv1.DeleteTurnRequest{ConversationId: id.conversation, TurnId: id.turn})
+	},
 	"ConversationService.CreateConversation": func(context.Context, *worker, ids) (proto.Message, error) {
 		return nil, nil // another tenant's id is free for this one: see the test below
 	},

@@ -10,19 +10,39 @@ CREATE TABLE conversations (
     conversation_id  uuid        NOT NULL,
     title            text        NOT NULL DEFAULT '',
     defaults         text        NOT NULL DEFAULT '',
+    defaults_version integer     NOT NULL DEFAULT 1,
     labels           jsonb       NOT NULL DEFAULT '{}',
     next_seq         bigint      NOT NULL DEFAULT 1,
     version          bigint      NOT NULL DEFAULT 1,
     leaf_id          uuid,
     last_turn_id     uuid,
+    spent_turns      bigint      NOT NULL DEFAULT 0,
+    spent_tokens     bigint      NOT NULL DEFAULT 0,
+    spent_micros     bigint      NOT NULL DEFAULT 0,
+    spent_us         bigint      NOT NULL DEFAULT 0,
+    spent_through    uuid,
     deleted_at       timestamptz,
+    erased_at        timestamptz,
     create_time      timestamptz NOT NULL,
     update_time      timestamptz NOT NULL,
-    CONSTRAINT conversations_counters CHECK (next_seq >= 1 AND version >= 1)
+    CONSTRAINT conversations_counters CHECK (next_seq >= 1 AND version >= 1 AND defaults_version >= 1),
+    CONSTRAINT conversations_erased CHECK (erased_at IS NULL OR deleted_at IS NOT NULL)
 );
 
 CREATE INDEX conversations_last_used ON conversations (tenant, subject, update_time DESC, conversation_key DESC)
     WHERE deleted_at IS NULL;
+
+-- What was deleted and still has content: erasing goes on in pieces, by whichever worker.
+CREATE INDEX conversations_to_erase ON conversations (deleted_at) WHERE deleted_at IS NOT NULL AND erased_at IS NULL;
+
+-- Every version of a conversation's defaults that a reply may have been made from. Replies name theirs.
+CREATE TABLE conversation_defaults (
+    conversation_key uuid        NOT NULL,
+    version          integer     NOT NULL,
+    defaults         text        NOT NULL,
+    create_time      timestamptz NOT NULL,
+    PRIMARY KEY (conversation_key, version)
+);
 
 -- User turns and replies are rows of one table, since a parent may be either. A reply hangs below its user turn.
 -- A checkpoint rewrites log_len, which is in no index; the fill factor leaves room for the new version on the same page.
@@ -71,6 +91,10 @@ CREATE TABLE turns (
     disconnect_grace_us  bigint      NOT NULL DEFAULT 0,
     followed_until       timestamptz,
     replaced_by          uuid,
+    defaults_version     integer     NOT NULL DEFAULT 0,
+    waiting              text        NOT NULL DEFAULT '',
+    stopped_for          uuid,
+    erased               boolean     NOT NULL DEFAULT false,
     on_ambiguous         text        NOT NULL DEFAULT '',
     on_partial           text        NOT NULL DEFAULT '',
     next_lookup_at       timestamptz,
@@ -97,6 +121,8 @@ CREATE TABLE turns (
         'empty', 'cancelled', 'disconnected', 'deadline', 'shutdown', 'superseded', 'deleted', 'held_released')),
     CONSTRAINT turns_ended CHECK ((COALESCE(status, '') IN ('complete', 'abandoned')) = (end_time IS NOT NULL)),
     CONSTRAINT turns_lookup CHECK (next_lookup_at IS NULL OR COALESCE(status, '') = 'held'),
+    CONSTRAINT turns_waits CHECK (waiting = '' OR role = 'user'),
+    CONSTRAINT turns_erased CHECK (NOT erased OR (role = 'user' AND content = '' AND waiting = '')),
     CONSTRAINT turns_log_len CHECK (log_len BETWEEN 0 AND 4294967295)
 ) WITH (fillfactor = 80);
 
@@ -106,6 +132,9 @@ CREATE UNIQUE INDEX one_live_reply_per_user_turn ON turns (conversation_key, res
 
 CREATE UNIQUE INDEX one_running_reply_per_conversation ON turns (conversation_key)
     WHERE role = 'assistant' AND status = 'in_flight';
+
+-- The user turns that stand in line, which are few.
+CREATE INDEX turns_in_line ON turns (conversation_key, seq) WHERE role = 'user' AND waiting <> '';
 
 CREATE INDEX turns_below ON turns (conversation_key, parent_id);
 
@@ -184,6 +213,17 @@ CREATE INDEX provider_calls_of_reply ON provider_calls (conversation_key, reply_
 
 CREATE INDEX provider_calls_of_tenant ON provider_calls (tenant, create_time, call_id);
 
+-- What a tenant has spent in all, up to a place in the ledger; what came after it is added when it is asked for.
+CREATE TABLE tenant_spending (
+    tenant       text        NOT NULL PRIMARY KEY,
+    turns        bigint      NOT NULL DEFAULT 0,
+    tokens       bigint      NOT NULL DEFAULT 0,
+    micros       bigint      NOT NULL DEFAULT 0,
+    us           bigint      NOT NULL DEFAULT 0,
+    through_time timestamptz NOT NULL,
+    through_id   uuid        NOT NULL
+);
+
 -- One row for each life of a process. The second unique key makes burying an update of a key: a claim holds
 -- FOR KEY SHARE on its owner's row, which stops a burial until the claim is committed and lets renewals through.
 CREATE TABLE workers (
@@ -200,7 +240,9 @@ CREATE TABLE workers (
 -- +goose Down
 
 DROP TABLE workers;
+DROP TABLE tenant_spending;
 DROP TABLE provider_calls;
 DROP TABLE reply_chunks;
 DROP TABLE turns;
+DROP TABLE conversation_defaults;
 DROP TABLE conversations;

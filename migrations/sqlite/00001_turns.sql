@@ -10,19 +10,39 @@ CREATE TABLE conversations (
     conversation_id  BLOB    NOT NULL,
     title            TEXT    NOT NULL DEFAULT '',
     defaults         TEXT    NOT NULL DEFAULT '',
+    defaults_version INTEGER NOT NULL DEFAULT 1,
     labels           TEXT    NOT NULL DEFAULT '{}',
     next_seq         INTEGER NOT NULL DEFAULT 1,
     version          INTEGER NOT NULL DEFAULT 1,
     leaf_id          BLOB,
     last_turn_id     BLOB,
+    spent_turns      INTEGER NOT NULL DEFAULT 0,
+    spent_tokens     INTEGER NOT NULL DEFAULT 0,
+    spent_micros     INTEGER NOT NULL DEFAULT 0,
+    spent_us         INTEGER NOT NULL DEFAULT 0,
+    spent_through    BLOB,
     deleted_at       INTEGER,
+    erased_at        INTEGER,
     create_time      INTEGER NOT NULL,
     update_time      INTEGER NOT NULL,
-    CONSTRAINT conversations_counters CHECK (next_seq >= 1 AND version >= 1)
+    CONSTRAINT conversations_counters CHECK (next_seq >= 1 AND version >= 1 AND defaults_version >= 1),
+    CONSTRAINT conversations_erased CHECK (erased_at IS NULL OR deleted_at IS NOT NULL)
 ) STRICT;
 
 CREATE INDEX conversations_last_used ON conversations (tenant, subject, update_time DESC, conversation_key DESC)
     WHERE deleted_at IS NULL;
+
+-- What was deleted and still has content: erasing goes on in pieces.
+CREATE INDEX conversations_to_erase ON conversations (deleted_at) WHERE deleted_at IS NOT NULL AND erased_at IS NULL;
+
+-- Every version of a conversation's defaults that a reply may have been made from. Replies name theirs.
+CREATE TABLE conversation_defaults (
+    conversation_key BLOB    NOT NULL,
+    version          INTEGER NOT NULL,
+    defaults         TEXT    NOT NULL,
+    create_time      INTEGER NOT NULL,
+    PRIMARY KEY (conversation_key, version)
+) STRICT;
 
 -- User turns and replies are rows of one table, since a parent may be either. A reply hangs below its user turn.
 -- A checkpoint rewrites log_len, which is in no index.
@@ -71,6 +91,10 @@ CREATE TABLE turns (
     disconnect_grace_us  INTEGER NOT NULL DEFAULT 0,
     followed_until       INTEGER,
     replaced_by          BLOB,
+    defaults_version     INTEGER NOT NULL DEFAULT 0,
+    waiting              TEXT    NOT NULL DEFAULT '',
+    stopped_for          BLOB,
+    erased               INTEGER NOT NULL DEFAULT 0,
     on_ambiguous         TEXT    NOT NULL DEFAULT '',
     on_partial           TEXT    NOT NULL DEFAULT '',
     next_lookup_at       INTEGER,
@@ -97,6 +121,8 @@ CREATE TABLE turns (
         'empty', 'cancelled', 'disconnected', 'deadline', 'shutdown', 'superseded', 'deleted', 'held_released')),
     CONSTRAINT turns_ended CHECK ((COALESCE(status, '') IN ('complete', 'abandoned')) = (end_time IS NOT NULL)),
     CONSTRAINT turns_lookup CHECK (next_lookup_at IS NULL OR COALESCE(status, '') = 'held'),
+    CONSTRAINT turns_waits CHECK (waiting = '' OR role = 'user'),
+    CONSTRAINT turns_erased CHECK (NOT erased OR (role = 'user' AND content = '' AND waiting = '')),
     CONSTRAINT turns_log_len CHECK (log_len BETWEEN 0 AND 4294967295)
 ) STRICT;
 
@@ -106,6 +132,9 @@ CREATE UNIQUE INDEX one_live_reply_per_user_turn ON turns (conversation_key, res
 
 CREATE UNIQUE INDEX one_running_reply_per_conversation ON turns (conversation_key)
     WHERE role = 'assistant' AND status = 'in_flight';
+
+-- The user turns that stand in line, which are few.
+CREATE INDEX turns_in_line ON turns (conversation_key, seq) WHERE role = 'user' AND waiting <> '';
 
 CREATE INDEX turns_below ON turns (conversation_key, parent_id);
 
@@ -182,6 +211,17 @@ CREATE INDEX provider_calls_of_reply ON provider_calls (conversation_key, reply_
 
 CREATE INDEX provider_calls_of_tenant ON provider_calls (tenant, create_time, call_id);
 
+-- What a tenant has spent in all, up to a place in the ledger; what came after it is added when it is asked for.
+CREATE TABLE tenant_spending (
+    tenant       TEXT    NOT NULL PRIMARY KEY,
+    turns        INTEGER NOT NULL DEFAULT 0,
+    tokens       INTEGER NOT NULL DEFAULT 0,
+    micros       INTEGER NOT NULL DEFAULT 0,
+    us           INTEGER NOT NULL DEFAULT 0,
+    through_time INTEGER NOT NULL,
+    through_id   BLOB    NOT NULL
+) STRICT;
+
 -- One row for each life of a process.
 CREATE TABLE workers (
     worker_id   BLOB    NOT NULL PRIMARY KEY,
@@ -197,7 +237,9 @@ CREATE TABLE workers (
 -- +goose Down
 
 DROP TABLE workers;
+DROP TABLE tenant_spending;
 DROP TABLE provider_calls;
 DROP TABLE reply_chunks;
 DROP TABLE turns;
+DROP TABLE conversation_defaults;
 DROP TABLE conversations;

@@ -46,9 +46,11 @@ type Conversation struct {
 	// When it was made. Output only.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When it last got a turn or an update. Output only.
-	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// Number that every change of the defaults raises, from 1. Replies name the one that they were made with. Output only.
+	DefaultsVersion int32 `protobuf:"varint,10,opt,name=defaults_version,json=defaultsVersion,proto3" json:"defaults_version,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Conversation) Reset() {
@@ -142,6 +144,13 @@ func (x *Conversation) GetUpdateTime() *timestamppb.Timestamp {
 		return x.UpdateTime
 	}
 	return nil
+}
+
+func (x *Conversation) GetDefaultsVersion() int32 {
+	if x != nil {
+		return x.DefaultsVersion
+	}
+	return 0
 }
 
 // CreateConversationRequest is the argument of CreateConversation.
@@ -644,7 +653,7 @@ var File_turns_v1_conversation_service_proto protoreflect.FileDescriptor
 
 const file_turns_v1_conversation_service_proto_rawDesc = "" +
 	"\n" +
-	"#turns/v1/conversation_service.proto\x12\bturns.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16turns/v1/content.proto\"\xf5\x03\n" +
+	"#turns/v1/conversation_service.proto\x12\bturns.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16turns/v1/content.proto\"\xa0\x04\n" +
 	"\fConversation\x124\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tB\v\xbaH\b\xd8\x01\x01r\x03\xb0\x01\x01R\x0econversationId\x12\x1e\n" +
 	"\x05title\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x05title\x127\n" +
@@ -656,7 +665,9 @@ const file_turns_v1_conversation_service_proto_rawDesc = "" +
 	"\vcreate_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTime\x1a9\n" +
+	"updateTime\x12)\n" +
+	"\x10defaults_version\x18\n" +
+	" \x01(\x05R\x0fdefaultsVersion\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"_\n" +

@@ -99,6 +99,8 @@ const (
 	ErrorReason_ERROR_REASON_UNIMPLEMENTED ErrorReason = 29
 	// A fault of turnd's own. INTERNAL; SAME_ID_AFTER_WAIT.
 	ErrorReason_ERROR_REASON_INTERNAL ErrorReason = 30
+	// The user turn has been deleted. FAILED_PRECONDITION; DO_NOT_RETRY.
+	ErrorReason_ERROR_REASON_TURN_DELETED ErrorReason = 31
 )
 
 // Enum value maps for ErrorReason.
@@ -135,6 +137,7 @@ var (
 		28: "ERROR_REASON_SUSPENDED",
 		29: "ERROR_REASON_UNIMPLEMENTED",
 		30: "ERROR_REASON_INTERNAL",
+		31: "ERROR_REASON_TURN_DELETED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -168,6 +171,7 @@ var (
 		"ERROR_REASON_SUSPENDED":              28,
 		"ERROR_REASON_UNIMPLEMENTED":          29,
 		"ERROR_REASON_INTERNAL":               30,
+		"ERROR_REASON_TURN_DELETED":           31,
 	}
 )
 
@@ -202,7 +206,7 @@ var File_turns_v1_error_proto protoreflect.FileDescriptor
 
 const file_turns_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x14turns/v1/error.proto\x12\bturns.v1*\xfd\a\n" +
+	"\x14turns/v1/error.proto\x12\bturns.v1*\x9c\b\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -235,7 +239,8 @@ const file_turns_v1_error_proto_rawDesc = "" +
 	"\x1aERROR_REASON_SCOPE_MISSING\x10\x1b\x12\x1a\n" +
 	"\x16ERROR_REASON_SUSPENDED\x10\x1c\x12\x1e\n" +
 	"\x1aERROR_REASON_UNIMPLEMENTED\x10\x1d\x12\x19\n" +
-	"\x15ERROR_REASON_INTERNAL\x10\x1eB/Z-github.com/turnd/turnd/proto/turns/v1;turnsv1b\x06proto3"
+	"\x15ERROR_REASON_INTERNAL\x10\x1e\x12\x1d\n" +
+	"\x19ERROR_REASON_TURN_DELETED\x10\x1fB/Z-github.com/turnd/turnd/proto/turns/v1;turnsv1b\x06proto3"
 
 var (
 	file_turns_v1_error_proto_rawDescOnce sync.Once

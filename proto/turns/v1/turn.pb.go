@@ -1000,6 +1000,8 @@ type Reply struct {
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// When the lease of its worker runs out. Set only while in flight.
 	LeaseExpireTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=lease_expire_time,json=leaseExpireTime,proto3" json:"lease_expire_time,omitempty"`
+	// Version of the conversation's defaults that it was made with. 0 if it was made with none.
+	DefaultsVersion int32 `protobuf:"varint,20,opt,name=defaults_version,json=defaultsVersion,proto3" json:"defaults_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1167,6 +1169,13 @@ func (x *Reply) GetLeaseExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Reply) GetDefaultsVersion() int32 {
+	if x != nil {
+		return x.DefaultsVersion
+	}
+	return 0
+}
+
 // Usage counts tokens. What was read from or written to a cache is part of the input; reasoning is part of the output.
 type Usage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1319,7 +1328,7 @@ const file_turns_v1_turn_proto_rawDesc = "" +
 	"createTime\x12\x1e\n" +
 	"\n" +
 	"generation\x18\b \x01(\x05R\n" +
-	"generation\"\x8e\x06\n" +
+	"generation\"\xb9\x06\n" +
 	"\x05Reply\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x19\n" +
 	"\breply_id\x18\x02 \x01(\tR\areplyId\x12\x17\n" +
@@ -1344,7 +1353,8 @@ const file_turns_v1_turn_proto_rawDesc = "" +
 	"\vcreate_time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x125\n" +
 	"\bend_time\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12F\n" +
-	"\x11lease_expire_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\x0fleaseExpireTime\"\xf0\x02\n" +
+	"\x11lease_expire_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\x0fleaseExpireTime\x12)\n" +
+	"\x10defaults_version\x18\x14 \x01(\x05R\x0fdefaultsVersion\"\xf0\x02\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12*\n" +
 	"\x11cache_read_tokens\x18\x02 \x01(\x03R\x0fcacheReadTokens\x12,\n" +

@@ -1115,6 +1115,107 @@ func (x *SelectReplyResponse) GetReply() *Reply {
 	return nil
 }
 
+// DeleteTurnRequest is the argument of DeleteTurn.
+type DeleteTurnRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where the turn is.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// The user turn at the root of what is deleted.
+	TurnId        string `protobuf:"bytes,2,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteTurnRequest) Reset() {
+	*x = DeleteTurnRequest{}
+	mi := &file_turns_v1_turn_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteTurnRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteTurnRequest) ProtoMessage() {}
+
+func (x *DeleteTurnRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_turns_v1_turn_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteTurnRequest.ProtoReflect.Descriptor instead.
+func (*DeleteTurnRequest) Descriptor() ([]byte, []int) {
+	return file_turns_v1_turn_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *DeleteTurnRequest) GetConversationId() string {
+	if x != nil {
+		return x.ConversationId
+	}
+	return ""
+}
+
+func (x *DeleteTurnRequest) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
+// DeleteTurnResponse is the result of DeleteTurn.
+type DeleteTurnResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many user turns this call erased; 0 for a repeat.
+	DeletedTurns  int32 `protobuf:"varint,1,opt,name=deleted_turns,json=deletedTurns,proto3" json:"deleted_turns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteTurnResponse) Reset() {
+	*x = DeleteTurnResponse{}
+	mi := &file_turns_v1_turn_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteTurnResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteTurnResponse) ProtoMessage() {}
+
+func (x *DeleteTurnResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_turns_v1_turn_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteTurnResponse.ProtoReflect.Descriptor instead.
+func (*DeleteTurnResponse) Descriptor() ([]byte, []int) {
+	return file_turns_v1_turn_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *DeleteTurnResponse) GetDeletedTurns() int32 {
+	if x != nil {
+		return x.DeletedTurns
+	}
+	return 0
+}
+
 var File_turns_v1_turn_service_proto protoreflect.FileDescriptor
 
 const file_turns_v1_turn_service_proto_rawDesc = "" +
@@ -1182,7 +1283,12 @@ const file_turns_v1_turn_service_proto_rawDesc = "" +
 	"\x0fconversation_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x0econversationId\x12#\n" +
 	"\breply_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\areplyId\"<\n" +
 	"\x13SelectReplyResponse\x12%\n" +
-	"\x05reply\x18\x01 \x01(\v2\x0f.turns.v1.ReplyR\x05reply2\xd3\x04\n" +
+	"\x05reply\x18\x01 \x01(\v2\x0f.turns.v1.ReplyR\x05reply\"i\n" +
+	"\x11DeleteTurnRequest\x121\n" +
+	"\x0fconversation_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x0econversationId\x12!\n" +
+	"\aturn_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06turnId\"9\n" +
+	"\x12DeleteTurnResponse\x12#\n" +
+	"\rdeleted_turns\x18\x01 \x01(\x05R\fdeletedTurns2\x9c\x05\n" +
 	"\vTurnService\x127\n" +
 	"\x04Turn\x12\x15.turns.v1.TurnRequest\x1a\x16.turns.v1.TurnResponse0\x01\x12G\n" +
 	"\n" +
@@ -1192,7 +1298,9 @@ const file_turns_v1_turn_service_proto_rawDesc = "" +
 	"\tListTurns\x12\x1a.turns.v1.ListTurnsRequest\x1a\x1b.turns.v1.ListTurnsResponse\x12J\n" +
 	"\vCancelReply\x12\x1c.turns.v1.CancelReplyRequest\x1a\x1d.turns.v1.CancelReplyResponse\x12V\n" +
 	"\x0fRegenerateReply\x12 .turns.v1.RegenerateReplyRequest\x1a!.turns.v1.RegenerateReplyResponse\x12J\n" +
-	"\vSelectReply\x12\x1c.turns.v1.SelectReplyRequest\x1a\x1d.turns.v1.SelectReplyResponseB/Z-github.com/turnd/turnd/proto/turns/v1;turnsv1b\x06proto3"
+	"\vSelectReply\x12\x1c.turns.v1.SelectReplyRequest\x1a\x1d.turns.v1.SelectReplyResponse\x12G\n" +
+	"\n" +
+	"DeleteTurn\x12\x1b.turns.v1.DeleteTurnRequest\x1a\x1c.turns.v1.DeleteTurnResponseB/Z-github.com/turnd/turnd/proto/turns/v1;turnsv1b\x06proto3"
 
 var (
 	file_turns_v1_turn_service_proto_rawDescOnce sync.Once
@@ -1206,7 +1314,7 @@ func file_turns_v1_turn_service_proto_rawDescGZIP() []byte {
 	return file_turns_v1_turn_service_proto_rawDescData
 }
 
-var file_turns_v1_turn_service_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_turns_v1_turn_service_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_turns_v1_turn_service_proto_goTypes = []any{
 	(*TurnRequest)(nil),             // 0: turns.v1.TurnRequest
 	(*TurnResponse)(nil),            // 1: turns.v1.TurnResponse
@@ -1225,32 +1333,34 @@ var file_turns_v1_turn_service_proto_goTypes = []any{
 	(*RegenerateReplyResponse)(nil), // 14: turns.v1.RegenerateReplyResponse
 	(*SelectReplyRequest)(nil),      // 15: turns.v1.SelectReplyRequest
 	(*SelectReplyResponse)(nil),     // 16: turns.v1.SelectReplyResponse
-	(*TurnInput)(nil),               // 17: turns.v1.TurnInput
-	(*Cursor)(nil),                  // 18: turns.v1.Cursor
-	(*Event)(nil),                   // 19: turns.v1.Event
-	(*UserTurn)(nil),                // 20: turns.v1.UserTurn
-	(*Reply)(nil),                   // 21: turns.v1.Reply
-	(DeliveryResult)(0),             // 22: turns.v1.DeliveryResult
-	(*GenerationOptions)(nil),       // 23: turns.v1.GenerationOptions
+	(*DeleteTurnRequest)(nil),       // 17: turns.v1.DeleteTurnRequest
+	(*DeleteTurnResponse)(nil),      // 18: turns.v1.DeleteTurnResponse
+	(*TurnInput)(nil),               // 19: turns.v1.TurnInput
+	(*Cursor)(nil),                  // 20: turns.v1.Cursor
+	(*Event)(nil),                   // 21: turns.v1.Event
+	(*UserTurn)(nil),                // 22: turns.v1.UserTurn
+	(*Reply)(nil),                   // 23: turns.v1.Reply
+	(DeliveryResult)(0),             // 24: turns.v1.DeliveryResult
+	(*GenerationOptions)(nil),       // 25: turns.v1.GenerationOptions
 }
 var file_turns_v1_turn_service_proto_depIdxs = []int32{
-	17, // 0: turns.v1.TurnRequest.input:type_name -> turns.v1.TurnInput
-	18, // 1: turns.v1.TurnRequest.cursor:type_name -> turns.v1.Cursor
-	19, // 2: turns.v1.TurnResponse.event:type_name -> turns.v1.Event
-	17, // 3: turns.v1.SubmitTurnRequest.input:type_name -> turns.v1.TurnInput
-	20, // 4: turns.v1.SubmitTurnResponse.turn:type_name -> turns.v1.UserTurn
-	21, // 5: turns.v1.SubmitTurnResponse.reply:type_name -> turns.v1.Reply
-	22, // 6: turns.v1.SubmitTurnResponse.result:type_name -> turns.v1.DeliveryResult
-	19, // 7: turns.v1.FollowReplyResponse.event:type_name -> turns.v1.Event
-	20, // 8: turns.v1.GetTurnResponse.turn:type_name -> turns.v1.UserTurn
-	21, // 9: turns.v1.GetTurnResponse.replies:type_name -> turns.v1.Reply
+	19, // 0: turns.v1.TurnRequest.input:type_name -> turns.v1.TurnInput
+	20, // 1: turns.v1.TurnRequest.cursor:type_name -> turns.v1.Cursor
+	21, // 2: turns.v1.TurnResponse.event:type_name -> turns.v1.Event
+	19, // 3: turns.v1.SubmitTurnRequest.input:type_name -> turns.v1.TurnInput
+	22, // 4: turns.v1.SubmitTurnResponse.turn:type_name -> turns.v1.UserTurn
+	23, // 5: turns.v1.SubmitTurnResponse.reply:type_name -> turns.v1.Reply
+	24, // 6: turns.v1.SubmitTurnResponse.result:type_name -> turns.v1.DeliveryResult
+	21, // 7: turns.v1.FollowReplyResponse.event:type_name -> turns.v1.Event
+	22, // 8: turns.v1.GetTurnResponse.turn:type_name -> turns.v1.UserTurn
+	23, // 9: turns.v1.GetTurnResponse.replies:type_name -> turns.v1.Reply
 	10, // 10: turns.v1.ListTurnsResponse.entries:type_name -> turns.v1.TurnEntry
-	20, // 11: turns.v1.TurnEntry.turn:type_name -> turns.v1.UserTurn
-	21, // 12: turns.v1.TurnEntry.reply:type_name -> turns.v1.Reply
-	21, // 13: turns.v1.CancelReplyResponse.reply:type_name -> turns.v1.Reply
-	23, // 14: turns.v1.RegenerateReplyRequest.options:type_name -> turns.v1.GenerationOptions
-	21, // 15: turns.v1.RegenerateReplyResponse.reply:type_name -> turns.v1.Reply
-	21, // 16: turns.v1.SelectReplyResponse.reply:type_name -> turns.v1.Reply
+	22, // 11: turns.v1.TurnEntry.turn:type_name -> turns.v1.UserTurn
+	23, // 12: turns.v1.TurnEntry.reply:type_name -> turns.v1.Reply
+	23, // 13: turns.v1.CancelReplyResponse.reply:type_name -> turns.v1.Reply
+	25, // 14: turns.v1.RegenerateReplyRequest.options:type_name -> turns.v1.GenerationOptions
+	23, // 15: turns.v1.RegenerateReplyResponse.reply:type_name -> turns.v1.Reply
+	23, // 16: turns.v1.SelectReplyResponse.reply:type_name -> turns.v1.Reply
 	0,  // 17: turns.v1.TurnService.Turn:input_type -> turns.v1.TurnRequest
 	2,  // 18: turns.v1.TurnService.SubmitTurn:input_type -> turns.v1.SubmitTurnRequest
 	4,  // 19: turns.v1.TurnService.FollowReply:input_type -> turns.v1.FollowReplyRequest
@@ -1259,16 +1369,18 @@ var file_turns_v1_turn_service_proto_depIdxs = []int32{
 	11, // 22: turns.v1.TurnService.CancelReply:input_type -> turns.v1.CancelReplyRequest
 	13, // 23: turns.v1.TurnService.RegenerateReply:input_type -> turns.v1.RegenerateReplyRequest
 	15, // 24: turns.v1.TurnService.SelectReply:input_type -> turns.v1.SelectReplyRequest
-	1,  // 25: turns.v1.TurnService.Turn:output_type -> turns.v1.TurnResponse
-	3,  // 26: turns.v1.TurnService.SubmitTurn:output_type -> turns.v1.SubmitTurnResponse
-	5,  // 27: turns.v1.TurnService.FollowReply:output_type -> turns.v1.FollowReplyResponse
-	7,  // 28: turns.v1.TurnService.GetTurn:output_type -> turns.v1.GetTurnResponse
-	9,  // 29: turns.v1.TurnService.ListTurns:output_type -> turns.v1.ListTurnsResponse
-	12, // 30: turns.v1.TurnService.CancelReply:output_type -> turns.v1.CancelReplyResponse
-	14, // 31: turns.v1.TurnService.RegenerateReply:output_type -> turns.v1.RegenerateReplyResponse
-	16, // 32: turns.v1.TurnService.SelectReply:output_type -> turns.v1.SelectReplyResponse
-	25, // [25:33] is the sub-list for method output_type
-	17, // [17:25] is the sub-list for method input_type
+	17, // 25: turns.v1.TurnService.DeleteTurn:input_type -> turns.v1.DeleteTurnRequest
+	1,  // 26: turns.v1.TurnService.Turn:output_type -> turns.v1.TurnResponse
+	3,  // 27: turns.v1.TurnService.SubmitTurn:output_type -> turns.v1.SubmitTurnResponse
+	5,  // 28: turns.v1.TurnService.FollowReply:output_type -> turns.v1.FollowReplyResponse
+	7,  // 29: turns.v1.TurnService.GetTurn:output_type -> turns.v1.GetTurnResponse
+	9,  // 30: turns.v1.TurnService.ListTurns:output_type -> turns.v1.ListTurnsResponse
+	12, // 31: turns.v1.TurnService.CancelReply:output_type -> turns.v1.CancelReplyResponse
+	14, // 32: turns.v1.TurnService.RegenerateReply:output_type -> turns.v1.RegenerateReplyResponse
+	16, // 33: turns.v1.TurnService.SelectReply:output_type -> turns.v1.SelectReplyResponse
+	18, // 34: turns.v1.TurnService.DeleteTurn:output_type -> turns.v1.DeleteTurnResponse
+	26, // [26:35] is the sub-list for method output_type
+	17, // [17:26] is the sub-list for method input_type
 	17, // [17:17] is the sub-list for extension type_name
 	17, // [17:17] is the sub-list for extension extendee
 	0,  // [0:17] is the sub-list for field type_name
@@ -1300,7 +1412,7 @@ func file_turns_v1_turn_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_turns_v1_turn_service_proto_rawDesc), len(file_turns_v1_turn_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

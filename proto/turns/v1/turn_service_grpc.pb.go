@@ -34,6 +34,7 @@ const (
 	TurnService_CancelReply_FullMethodName     = "/turns.v1.TurnService/CancelReply"
 	TurnService_RegenerateReply_FullMethodName = "/turns.v1.TurnService/RegenerateReply"
 	TurnService_SelectReply_FullMethodName     = "/turns.v1.TurnService/SelectReply"
+	TurnService_DeleteTurn_FullMethodName      = "/turns.v1.TurnService/DeleteTurn"
 )
 
 // TurnServiceClient is the client API for TurnService service.
@@ -62,6 +63,9 @@ type TurnServiceClient interface {
 	RegenerateReply(ctx context.Context, in *RegenerateReplyRequest, opts ...grpc.CallOption) (*RegenerateReplyResponse, error)
 	// SelectReply makes live a different finished reply of the same user turn.
 	SelectReply(ctx context.Context, in *SelectReplyRequest, opts ...grpc.CallOption) (*SelectReplyResponse, error)
+	// DeleteTurn stops what is running in a user turn's subtree and erases the content of the turn, of its replies and of all
+	// that hangs below them; only the fact that the ids of the user turns were used remains. A repeat succeeds.
+	DeleteTurn(ctx context.Context, in *DeleteTurnRequest, opts ...grpc.CallOption) (*DeleteTurnResponse, error)
 }
 
 type turnServiceClient struct {
@@ -170,6 +174,16 @@ func (c *turnServiceClient) SelectReply(ctx context.Context, in *SelectReplyRequ
 	return out, nil
 }
 
+func (c *turnServiceClient) DeleteTurn(ctx context.Context, in *DeleteTurnRequest, opts ...grpc.CallOption) (*DeleteTurnResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteTurnResponse)
+	err := c.cc.Invoke(ctx, TurnService_DeleteTurn_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // TurnServiceServer is the server API for TurnService service.
 // All implementations must embed UnimplementedTurnServiceServer
 // for forward compatibility.
@@ -196,6 +210,9 @@ type TurnServiceServer interface {
 	RegenerateReply(context.Context, *RegenerateReplyRequest) (*RegenerateReplyResponse, error)
 	// SelectReply makes live a different finished reply of the same user turn.
 	SelectReply(context.Context, *SelectReplyRequest) (*SelectReplyResponse, error)
+	// DeleteTurn stops what is running in a user turn's subtree and erases the content of the turn, of its replies and of all
+	// that hangs below them; only the fact that the ids of the user turns were used remains. A repeat succeeds.
+	DeleteTurn(context.Context, *DeleteTurnRequest) (*DeleteTurnResponse, error)
 	mustEmbedUnimplementedTurnServiceServer()
 }
 
@@ -229,6 +246,9 @@ func (UnimplementedTurnServiceServer) RegenerateReply(context.Context, *Regenera
 }
 func (UnimplementedTurnServiceServer) SelectReply(context.Context, *SelectReplyRequest) (*SelectReplyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SelectReply not implemented")
+}
+func (UnimplementedTurnServiceServer) DeleteTurn(context.Context, *DeleteTurnRequest) (*DeleteTurnResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteTurn not implemented")
 }
 func (UnimplementedTurnServiceServer) mustEmbedUnimplementedTurnServiceServer() {}
 func (UnimplementedTurnServiceServer) testEmbeddedByValue()                     {}
@@ -381,6 +401,24 @@ func _TurnService_SelectReply_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _TurnService_DeleteTurn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteTurnRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TurnServiceServer).DeleteTurn(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TurnService_DeleteTurn_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TurnServiceServer).DeleteTurn(ctx, req.(*DeleteTurnRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // TurnService_ServiceDesc is the grpc.ServiceDesc for TurnService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -411,6 +449,10 @@ var TurnService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SelectReply",
 			Handler:    _TurnService_SelectReply_Handler,
+		},
+		{
+			MethodName: "DeleteTurn",
+			Handler:    _TurnService_DeleteTurn_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
