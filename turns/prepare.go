@@ -77,6 +77,9 @@ func (s *Service) requestOf(ctx context.Context, q question) (Request, RowID, er
 			return Request{}, RowID{}, err
 		}
 	}
+	if err := checkResults(path, q.turn.Content); err != nil {
+		return Request{}, RowID{}, err
+	}
 	w, err := buildWindow(path, q.turn.ID, q.turn.Content, q.options, q.route.Limits, q.pinned)
 	if err != nil {
 		return Request{}, RowID{}, err

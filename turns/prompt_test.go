@@ -144,36 +144,6 @@ func TestAReplyGoesIntoThePromptWithAllThatItSaid(t *testing.T) {
 	require.Equal(t, "u:ask 0|u:now", texts(build(t, thoughts, 0, RowID{}).prompt), "thoughts alone are no answer")
 }
 
-func TestAToolResultAnswersACallOfTheLastReplyOnce(t *testing.T) {
-	cut := toolLine(2)
-	cut[0].Reply.Status, cut[0].Reply.Reason = StatusAbandoned, ReasonAmbiguous
-	for name, c := range map[string]struct {
-		path    []PathRow
-		content []Block
-		field   string
-	}{
-		"all calls":                    {toolLine(2), results("a2", "b2"), ""},
-		"one of two":                   {toolLine(2), results("b2"), ""},
-		"none of them":                 {toolLine(2), []Block{Text{"never mind"}}, ""},
-		"a call of an earlier reply":   {toolLine(2), results("a2", "a1"), "input.content[1].tool_use_id"},
-		"a call twice":                 {toolLine(2), results("a2", "a2"), "input.content[1].tool_use_id"},
-		"no call at all":               {line(2), results("a2"), "input.content[0].tool_use_id"},
-		"the first turn":               {nil, results("a2"), "input.content[0].tool_use_id"},
-		"a call of a reply that broke": {cut, results("a2"), "input.content[0].tool_use_id"},
-		"again, where the last answer's own reply broke": {cut, results("a1"), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := buildWindow(c.path, TurnID(rowID(999)), c.content, Options{}, Limits{}, RowID{})
-			if c.field == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.Equal(t, CodeInvalidToolResult, CodeOf(err))
-			require.Equal(t, c.field, err.(*Error).Field)
-		})
-	}
-}
-
 func TestNoWindowPartsACallFromItsResult(t *testing.T) {
 	path, whole := toolsBelow(line(3), 4), 0
 	for limit := 1; limit < 400; limit++ {
