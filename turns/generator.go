@@ -116,6 +116,9 @@ type Request struct {
 	// Hash is SHA-256 of Body; BuilderVersion says which builder made it.
 	Hash           [sha256.Size]byte
 	BuilderVersion int
+	// Healed is what had to be put right in the history, and no part of the hash: the same history heals the same way
+	// anywhere. Nil is nothing.
+	Healed Healed
 }
 
 // NewRequest hashes a body that an adapter built.
