@@ -49,8 +49,8 @@ func (r *run) fallBack(ctx context.Context) bool {
 	if !ok {
 		return false
 	}
-	request, start, err := r.requestOf(ctx, question{key: r.key, origin: r.origin(), turn: r.userTurn(), options: r.options(),
-		pinned: r.claim.Reply.WindowStart, route: route, partial: r.kept})
+	built, err := r.requestOf(ctx, r.key, Question{Origin: r.origin(), Turn: r.userTurn(), Options: r.options(),
+		Pinned: r.claim.Reply.WindowStart, Route: route, Partial: r.kept})
 	if err != nil {
 		r.logger.Warn("request not built for the next entry of the route", "turn_id", r.reply.Turn.String(),
 			"endpoint", route.Endpoint, "err", err)
@@ -59,9 +59,10 @@ func (r *run) fallBack(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.logger.Info("provider fallback", "turn_id", r.reply.Turn.String(), "from", r.request.Route.Endpoint, "to", route.Endpoint)
+	request := built.Request
 	r.request, r.callBegun = request, time.Now()
 	n := &r.claim.Reply
-	n.Route, n.RequestHash, n.BuilderVersion, n.WindowStart = route, request.Hash[:], request.BuilderVersion, start
+	n.Route, n.RequestHash, n.BuilderVersion, n.WindowStart = route, request.Hash[:], request.BuilderVersion, built.Start
 	r.reply.Endpoint, r.reply.Provider = route.Endpoint, route.Provider
 	return true
 }

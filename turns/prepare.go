@@ -25,20 +25,21 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	if err != nil {
 		return pendingRun{}, err
 	}
-	q := question{key: a.key, turn: UserTurn{ID: a.Input.Turn, Parent: parent, Content: a.Input.Content}, options: options,
-		pinned: pinned, route: a.firstReady(routes), origin: Origin{Conversation: a.key, Turn: a.Input.Turn, Generation: a.generation(st)}}
-	if q.partial, err = a.partial(ctx, st); err != nil {
+	q := Question{Turn: UserTurn{ID: a.Input.Turn, Parent: parent, Content: a.Input.Content}, Options: options,
+		Pinned: pinned, Route: a.firstReady(routes), Origin: Origin{Conversation: a.key, Turn: a.Input.Turn, Generation: a.generation(st)}}
+	if q.Partial, err = a.partial(ctx, st); err != nil {
 		return pendingRun{}, err
 	}
-	request, start, err := a.requestOf(ctx, q)
+	built, err := a.requestOf(ctx, a.key, q)
 	if err != nil {
 		return pendingRun{}, err
 	}
+	request := built.Request
 	limit := request.Route.Limits.Total + a.set.MaxWait
 	if a.Deadline > 0 {
 		limit = min(limit, a.Deadline)
 	}
-	p := pendingRun{claim: a.claimOf(st, request, start, limit+replyGrace), request: request, limit: limit, kept: q.partial}
+	p := pendingRun{claim: a.claimOf(st, built, limit+replyGrace), request: request, limit: limit, kept: q.Partial}
 	p.turn = a.newTurn(st, parent)
 	if st.Turn == nil {
 		p.claim.NewTurn = p.turn
@@ -55,39 +56,16 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	return p, nil
 }
 
-// question is what a request is built from.
-type question struct {
-	key     ConversationKey
-	origin  Origin
-	turn    UserTurn
-	options Options
-	route   Route
-	// pinned is where the window starts, unless it is zero.
-	pinned RowID
-	// partial is the log of an earlier attempt that is to be gone on with; nil is none.
-	partial []Piece
-}
-
-// requestOf builds a request and says where its window starts.
-func (s *Service) requestOf(ctx context.Context, q question) (Request, RowID, error) {
-	var path []PathRow
-	var err error
-	if !q.turn.Parent.IsZero() {
-		if path, err = s.store.ReadPath(ctx, q.key, q.turn.Parent, PathLimit{Rows: pathRows, Bytes: pathBytes}); err != nil {
-			return Request{}, RowID{}, err
+// requestOf reads the path of a question and builds its request.
+func (s *Service) requestOf(ctx context.Context, key ConversationKey, q Question) (Built, error) {
+	if !q.Turn.Parent.IsZero() {
+		path, err := s.store.ReadPath(ctx, key, q.Turn.Parent, PathLimit{Rows: pathRows, Bytes: pathBytes})
+		if err != nil {
+			return Built{}, err
 		}
+		q.Path = path
 	}
-	if err := checkResults(path, q.turn.Content); err != nil {
-		return Request{}, RowID{}, err
-	}
-	w, err := buildWindow(path, q.turn.ID, q.turn.Content, q.options, q.route.Limits, q.pinned)
-	if err != nil {
-		return Request{}, RowID{}, err
-	}
-	w.prompt.Messages = append(w.prompt.Messages, goOnFrom(q.partial)...)
-	w.prompt.Origin = q.origin
-	request, err := s.generator.Build(q.route, w.prompt)
-	return request, w.start, err
+	return BuildRequest(s.generator, q)
 }
 
 // routes are the entries of a model's route, in their places.
@@ -175,14 +153,14 @@ func (a *arrival) newTurn(st Standing, parent RowID) *NewTurn {
 	return t
 }
 
-func (a *arrival) claimOf(st Standing, request Request, start RowID, deadline time.Duration) Claim {
-	route := request.Route
+func (a *arrival) claimOf(st Standing, built Built, deadline time.Duration) Claim {
+	request, route := built.Request, built.Request.Route
 	c := Claim{
 		Key: a.key, Tenant: a.caller.Tenant, Subject: a.caller.Subject, Conversation: a.Input.ConversationID(),
 		ExpectVersion: st.Version, NextSeq: max(st.NextSeq, 1), Turn: a.Input.Turn,
 		Reply: NewReply{
 			ID: a.reply, Attempt: 1, Generation: 1, Owner: a.lease.worker(), Route: route, Calls: 1,
-			RequestHash: request.Hash[:], BuilderVersion: request.BuilderVersion, WindowStart: start,
+			RequestHash: request.Hash[:], BuilderVersion: request.BuilderVersion, WindowStart: built.Start,
 			Deadline: deadline,
 		},
 	}

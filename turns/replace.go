@@ -126,18 +126,19 @@ func (r *run) successor(ctx context.Context, id ReplyID, owner WorkerID, kept []
 		st.Turn.Generation > r.reply.Generation || !r.lease.holds(owner) {
 		return pendingRun{}, errNoSuccessor
 	}
-	request, start, err := r.requestOf(ctx, question{key: r.key, origin: r.origin(), turn: r.userTurn(), options: r.options(),
-		pinned: r.claim.Reply.WindowStart, route: r.request.Route, partial: kept})
+	built, err := r.requestOf(ctx, r.key, Question{Origin: r.origin(), Turn: r.userTurn(), Options: r.options(),
+		Pinned: r.claim.Reply.WindowStart, Route: r.request.Route, Partial: kept})
 	if err != nil {
 		return pendingRun{}, err
 	}
+	request := built.Request
 	p := pendingRun{request: request, turn: r.turn, limit: r.deadlineLeft(), claim: r.claim, kept: kept}
 	c := &p.claim
 	c.ExpectVersion, c.NextSeq, c.NewTurn, c.Supersede = st.Version, max(st.NextSeq, 1), nil, ReplyID{}
 	n := &c.Reply
 	n.ID, n.Owner, n.Epoch, n.Attempt = id, owner, 1, r.attemptAfter(st)
 	n.Calls, n.Waited = r.reply.Calls+1, r.reply.Waited+waited
-	n.Route, n.RequestHash, n.BuilderVersion, n.WindowStart = request.Route, slices.Clone(request.Hash[:]), request.BuilderVersion, start
+	n.Route, n.RequestHash, n.BuilderVersion, n.WindowStart = request.Route, slices.Clone(request.Hash[:]), request.BuilderVersion, built.Start
 	n.Deadline = max(r.deadlineLeft(), 0) + replyGrace
 	c.Call = newCall(CallID{newID()}, 1, keyOf(r.origin(), request), request, n.OnAmbiguous)
 	return p, nil

@@ -297,12 +297,13 @@ func (s *Service) rebuild(ctx context.Context, t *takeover, key ConversationKey,
 	if err != nil {
 		return pendingRun{}, err
 	}
-	request, start, err := s.requestOf(ctx, question{key: key, turn: turn, options: pinnedOptions(r, turn.Options), route: t.route,
-		pinned: r.WindowStart, origin: Origin{Conversation: key, Turn: r.Turn, Generation: r.Generation}})
+	built, err := s.requestOf(ctx, key, Question{Turn: turn, Options: pinnedOptions(r, turn.Options), Route: t.route,
+		Pinned: r.WindowStart, Origin: Origin{Conversation: key, Turn: r.Turn, Generation: r.Generation}})
 	if err != nil {
 		return pendingRun{}, err
 	}
-	if same := start == r.WindowStart && bytes.Equal(request.Hash[:], r.RequestHash); !same {
+	request := built.Request
+	if same := built.Start == r.WindowStart && bytes.Equal(request.Hash[:], r.RequestHash); !same {
 		if r.OnPartial == OnPartialContinue && t.way != wayReplace {
 			// It may have been asked to go on from an earlier attempt, and where its own text begins then is not stored.
 			return pendingRun{}, errOtherRequest
