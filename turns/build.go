@@ -30,7 +30,7 @@ type Built struct {
 
 // BuildRequest makes the request of a question. It is pure: the same question gives the same bytes on any worker, and
 // nothing is read or written. Fails with CodePromptTooLarge if the turn does not fit into the window together with the calls
-// that it answers, CodeInvalidToolResult if it answers what was not asked, and with the errors of Build.
+// that it answers, and with the errors of Build. That its results answer open calls is checked before.
 func BuildRequest(b Builder, q Question) (Built, error) {
 	w, err := buildWindow(q.Path, q.Turn.ID, q.Turn.Content, q.Options, q.Route.Limits, q.Pinned)
 	if err != nil {

@@ -65,6 +65,9 @@ func (s *Service) requestOf(ctx context.Context, key ConversationKey, q Question
 		}
 		q.Path = path
 	}
+	if err := checkResults(q.Path, q.Turn.Content); err != nil {
+		return Built{}, err
+	}
 	return BuildRequest(s.generator, q)
 }
 
