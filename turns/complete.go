@@ -64,7 +64,7 @@ func (s *Service) checkReplyContent(content []Block) ([]Block, error) {
 func replyBlock(field string, b Block) (Block, error) {
 	switch b := b.(type) {
 	case Text:
-		return Text{dropNUL(b.Text)}, checkText(field+".text", b.Text)
+		return Text{Text: dropNUL(b.Text)}, checkText(field+".text", b.Text)
 	case Thinking:
 		return Thinking{Text: dropNUL(b.Text), Redacted: b.Redacted}, checkText(field+".thinking", b.Text)
 	case Refusal:

@@ -21,14 +21,14 @@ func storedLog() []Piece {
 }
 
 func TestContentThatBeginsWithWhatIsStoredExtendsItAndKeepsItsSeals(t *testing.T) {
-	pieces, length, err := extended(storedLog(), []Block{Thinking{Text: "hm"}, Opaque{Type: "search"}, Text{"It is nine."},
+	pieces, length, err := extended(storedLog(), []Block{Thinking{Text: "hm"}, Opaque{Type: "search"}, Text{Text: "It is nine."},
 		ToolUse{ID: "u", Name: "clock", InputJSON: "{}"}})
 	require.NoError(t, err)
 	log, err := LogOf(pieces)
 	require.NoError(t, err)
 	require.Equal(t, length, log.Len())
 	blocks, _ := log.Blocks(0)
-	require.Equal(t, []Block{Thinking{Text: "hm", Seal: "sealed"}, Opaque{Type: "search", Seal: "found"}, Text{"It is nine."},
+	require.Equal(t, []Block{Thinking{Text: "hm", Seal: "sealed"}, Opaque{Type: "search", Seal: "found"}, Text{Text: "It is nine."},
 		ToolUse{ID: "u", Name: "clock", InputJSON: "{}"}}, blocks)
 }
 
@@ -36,13 +36,13 @@ func TestContentThatDiffersFromWhatIsStoredByAByteOrABlockIsRefused(t *testing.T
 	for name, content := range map[string][]Block{
 		"nothing":           nil,
 		"a block less":      {Thinking{Text: "hm"}, Opaque{Type: "search"}},
-		"shorter":           {Thinking{Text: "hm"}, Opaque{Type: "search"}, Text{"It is n"}},
-		"another byte":      {Thinking{Text: "hm"}, Opaque{Type: "search"}, Text{"It is nI"}},
-		"longer where over": {Thinking{Text: "hmm"}, Opaque{Type: "search"}, Text{"It is nine."}},
-		"another kind":      {Text{"hm"}, Opaque{Type: "search"}, Text{"It is nine."}},
-		"redacted":          {Thinking{Text: "hm", Redacted: true}, Opaque{Type: "search"}, Text{"It is nine."}},
-		"another type":      {Thinking{Text: "hm"}, Opaque{Type: "code"}, Text{"It is nine."}},
-		"a block left out":  {Thinking{Text: "hm"}, Text{"It is nine."}},
+		"shorter":           {Thinking{Text: "hm"}, Opaque{Type: "search"}, Text{Text: "It is n"}},
+		"another byte":      {Thinking{Text: "hm"}, Opaque{Type: "search"}, Text{Text: "It is nI"}},
+		"longer where over": {Thinking{Text: "hmm"}, Opaque{Type: "search"}, Text{Text: "It is nine."}},
+		"another kind":      {Text{Text: "hm"}, Opaque{Type: "search"}, Text{Text: "It is nine."}},
+		"redacted":          {Thinking{Text: "hm", Redacted: true}, Opaque{Type: "search"}, Text{Text: "It is nine."}},
+		"another type":      {Thinking{Text: "hm"}, Opaque{Type: "code"}, Text{Text: "It is nine."}},
+		"a block left out":  {Thinking{Text: "hm"}, Text{Text: "It is nine."}},
 	} {
 		_, _, err := extended(storedLog(), content)
 		require.ErrorIs(t, err, errDiverged, name)
@@ -55,7 +55,7 @@ func TestContentThatDiffersFromWhatIsStoredByAByteOrABlockIsRefused(t *testing.T
 
 func TestABlockThatOnlyAVendorCanWriteOrThatSaysNothingIsNotAdded(t *testing.T) {
 	for _, more := range []Block{Text{}, Thinking{}, Refusal{}, Opaque{Type: "search"}} {
-		_, _, err := extended(nil, []Block{Text{"x"}, more})
+		_, _, err := extended(nil, []Block{Text{Text: "x"}, more})
 		require.ErrorIs(t, err, errNothingSaid)
 	}
 }
@@ -67,14 +67,14 @@ func TestContentOfAReplyIsCheckedByField(t *testing.T) {
 		field   string
 		code    Code
 	}{
-		{[]Block{Text{strings.Repeat("x", 19)}}, "content", CodeContentTooLarge},
-		{[]Block{Text{" \n"}}, "content", CodeContentEmpty},
+		{[]Block{Text{Text: strings.Repeat("x", 19)}}, "content", CodeContentTooLarge},
+		{[]Block{Text{Text: " \n"}}, "content", CodeContentEmpty},
 		{nil, "content", CodeContentEmpty},
-		{[]Block{Text{"x"}, Image{URL: "u"}}, "content[1]", CodeInvalidField},
+		{[]Block{Text{Text: "x"}, Image{URL: "u"}}, "content[1]", CodeInvalidField},
 		{[]Block{ToolResult{ToolUseID: "u"}}, "content[0]", CodeInvalidField},
 		{[]Block{ToolUse{ID: "u"}}, "content[0].tool_use", CodeInvalidField},
 		{[]Block{ToolUse{ID: "u", Name: "n", InputJSON: "{"}}, "content[0].tool_use.input_json", CodeInvalidField},
-		{[]Block{Text{"\xff"}}, "content[0].text", CodeInvalidField},
+		{[]Block{Text{Text: "\xff"}}, "content[0].text", CodeInvalidField},
 	} {
 		_, err := s.checkReplyContent(c.content)
 		var told *Error
@@ -82,14 +82,14 @@ func TestContentOfAReplyIsCheckedByField(t *testing.T) {
 		require.Equal(t, c.field, told.Field)
 		require.Equal(t, c.code, told.Code)
 	}
-	got, err := s.checkReplyContent([]Block{Text{"a\x00b"}, ToolUse{ID: "u", Name: "n"}})
+	got, err := s.checkReplyContent([]Block{Text{Text: "a\x00b"}, ToolUse{ID: "u", Name: "n"}})
 	require.NoError(t, err)
-	require.Equal(t, []Block{Text{"ab"}, ToolUse{ID: "u", Name: "n"}}, got)
+	require.Equal(t, []Block{Text{Text: "ab"}, ToolUse{ID: "u", Name: "n"}}, got)
 }
 
 func TestACompletedReplyStopsAsAModelWouldHave(t *testing.T) {
-	require.Equal(t, StopEndTurn, stopReasonOf([]Block{Text{"x"}}))
-	require.Equal(t, StopRefusal, stopReasonOf([]Block{Text{"x"}, Refusal{Text: "no"}}))
+	require.Equal(t, StopEndTurn, stopReasonOf([]Block{Text{Text: "x"}}))
+	require.Equal(t, StopRefusal, stopReasonOf([]Block{Text{Text: "x"}, Refusal{Text: "no"}}))
 	require.Equal(t, StopToolUse, stopReasonOf([]Block{Refusal{Text: "no"}, ToolUse{ID: "u", Name: "n"}}))
 }
 

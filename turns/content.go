@@ -21,8 +21,12 @@ const (
 	KindToolResult BlockKind = "tool_result"
 )
 
-// Text is plain text.
-type Text struct{ Text string }
+// Text is plain text. Seal is as that of Thinking: what the vendor wrote beside the words, such as whom it cites. What a
+// client sends has none.
+type Text struct {
+	Text string
+	Seal string
+}
 
 // Image is an image, inline or by a URL that the provider fetches.
 type Image struct {
@@ -63,10 +67,11 @@ type Thinking struct {
 	Seal     string
 }
 
-// Refusal holds the model's words of refusal.
+// Refusal holds the model's words of refusal. Seal is as that of Thinking.
 type Refusal struct {
 	Text     string
 	Category string
+	Seal     string
 }
 
 // Opaque is a piece that only its vendor understands. Seal holds it, in the form in which it goes back there; it is as that

@@ -68,7 +68,7 @@ func fromStored(stored []storedBlock) ([]Block, error) {
 	for _, s := range stored {
 		switch s.Kind {
 		case KindText:
-			content = append(content, Text{s.Text})
+			content = append(content, Text{Text: s.Text})
 		case KindImage:
 			content = append(content, Image{MediaType: s.MediaType, Data: s.Data, URL: s.URL})
 		case KindDocument:

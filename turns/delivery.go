@@ -138,7 +138,7 @@ func normaliseContent(content []Block) []Block {
 	for i, b := range content {
 		switch b := b.(type) {
 		case Text:
-			out[i] = Text{dropNUL(b.Text)}
+			out[i] = Text{Text: dropNUL(b.Text)}
 		case Image:
 			b.MediaType, b.URL = dropNUL(b.MediaType), dropNUL(b.URL)
 			out[i] = b

@@ -9,7 +9,7 @@ import (
 )
 
 func plainDelivery() Delivery {
-	return Delivery{Input: Input{Turn: TurnID{uuid.Max}, Content: []Block{Text{"hi"}}}}
+	return Delivery{Input: Input{Turn: TurnID{uuid.Max}, Content: []Block{Text{Text: "hi"}}}}
 }
 
 func TestABadDeliveryIsRefusedByFieldAndNeverQuoted(t *testing.T) {
@@ -21,9 +21,9 @@ func TestABadDeliveryIsRefusedByFieldAndNeverQuoted(t *testing.T) {
 	}{
 		"no turn id":       {func(d *Delivery) { d.Input.Turn = TurnID{} }, CodeInvalidField, "input.turn_id"},
 		"no content":       {func(d *Delivery) { d.Input.Content = nil }, CodeContentEmpty, "input.content"},
-		"blank content":    {func(d *Delivery) { d.Input.Content = []Block{Text{" \n\t "}, Text{}} }, CodeContentEmpty, "input.content"},
-		"too large":        {func(d *Delivery) { d.Input.Content = []Block{Text{strings.Repeat(secret, 100)}} }, CodeContentTooLarge, "input.content"},
-		"not UTF-8":        {func(d *Delivery) { d.Input.Content = []Block{Text{secret + "\xff"}} }, CodeInvalidField, "input.content[0].text"},
+		"blank content":    {func(d *Delivery) { d.Input.Content = []Block{Text{Text: " \n\t "}, Text{}} }, CodeContentEmpty, "input.content"},
+		"too large":        {func(d *Delivery) { d.Input.Content = []Block{Text{Text: strings.Repeat(secret, 100)}} }, CodeContentTooLarge, "input.content"},
+		"not UTF-8":        {func(d *Delivery) { d.Input.Content = []Block{Text{Text: secret + "\xff"}} }, CodeInvalidField, "input.content[0].text"},
 		"a reply's block":  {func(d *Delivery) { d.Input.Content = []Block{Thinking{Text: secret}} }, CodeInvalidField, "input.content[0]"},
 		"an image":         {func(d *Delivery) { d.Input.Content = []Block{Image{URL: secret}} }, CodeUnimplemented, "input.content[0]"},
 		"enqueue":          {func(d *Delivery) { d.OnBusy = OnBusyEnqueue }, CodeUnimplemented, "input.on_busy"},
@@ -36,7 +36,7 @@ func TestABadDeliveryIsRefusedByFieldAndNeverQuoted(t *testing.T) {
 			d.Input.Content = []Block{ToolResult{ToolUseID: "a", Content: []Block{ToolResult{ToolUseID: secret}}}}
 		}, CodeInvalidField, "input.content[0].content[0]"},
 		"a result that is not UTF-8": {func(d *Delivery) {
-			d.Input.Content = []Block{ToolResult{ToolUseID: "a", Content: []Block{Text{secret + "\xff"}}}}
+			d.Input.Content = []Block{ToolResult{ToolUseID: "a", Content: []Block{Text{Text: secret + "\xff"}}}}
 		}, CodeInvalidField, "input.content[0].content[0].text"},
 		"a result of no call":     {func(d *Delivery) { d.Input.Content = []Block{ToolResult{}} }, CodeInvalidField, "input.content[0].tool_use_id"},
 		"a tool of no name":       {func(d *Delivery) { d.Input.Options.Tools = []Tool{{}} }, CodeInvalidField, "input.options.tools[0].name"},
@@ -65,7 +65,7 @@ func TestABadDeliveryIsRefusedByFieldAndNeverQuoted(t *testing.T) {
 
 func TestToolsAndTheirResultsAreTaken(t *testing.T) {
 	d := plainDelivery()
-	d.Input.Content = []Block{ToolResult{ToolUseID: "a"}, ToolResult{ToolUseID: "b", IsError: true, Content: []Block{Text{"no"}}}}
+	d.Input.Content = []Block{ToolResult{ToolUseID: "a"}, ToolResult{ToolUseID: "b", IsError: true, Content: []Block{Text{Text: "no"}}}}
 	d.Input.Options = Options{Tools: []Tool{{Name: "look-up_1", InputSchemaJSON: ` {"type":"object"}`}, {Name: "now"}},
 		ToolChoice: &ToolChoice{Mode: ToolChoiceTool, ToolName: "now"}, ThinkingBudgetTokens: 2048}
 	require.NoError(t, d.validate(1000))
@@ -73,7 +73,7 @@ func TestToolsAndTheirResultsAreTaken(t *testing.T) {
 
 func TestAChoiceAmongToolsIsCheckedWhereDefaultsAreKnown(t *testing.T) {
 	choose := func(c ToolChoice, tools ...Tool) error {
-		_, err := buildWindow(nil, TurnID(rowID(1)), []Block{Text{"a"}}, Options{ToolChoice: &c}.Or(Options{Tools: tools}), Limits{}, RowID{})
+		_, err := buildWindow(nil, TurnID(rowID(1)), []Block{Text{Text: "a"}}, Options{ToolChoice: &c}.Or(Options{Tools: tools}), Limits{}, RowID{})
 		return err
 	}
 	named := ToolChoice{Mode: ToolChoiceTool, ToolName: "f"}
@@ -86,17 +86,17 @@ func TestAChoiceAmongToolsIsCheckedWhereDefaultsAreKnown(t *testing.T) {
 
 func TestContentAtTheLimitIsTaken(t *testing.T) {
 	d := plainDelivery()
-	d.Input.Content = []Block{Text{strings.Repeat("x", 1000)}}
+	d.Input.Content = []Block{Text{Text: strings.Repeat("x", 1000)}}
 	require.NoError(t, d.validate(1000))
-	d.Input.Content = []Block{Text{strings.Repeat("x", 1001)}}
+	d.Input.Content = []Block{Text{Text: strings.Repeat("x", 1001)}}
 	require.Equal(t, CodeContentTooLarge, CodeOf(d.validate(1000)))
 }
 
 func TestStoredContentComesBackAsItWas(t *testing.T) {
 	content := []Block{
-		Text{"naive 你好🦀 👩‍👩‍👧 \"quoted\" <b>"}, Image{MediaType: "image/png", Data: []byte{0, 1}}, Image{URL: "u"},
+		Text{Text: "naive 你好🦀 👩‍👩‍👧 \"quoted\" <b>"}, Image{MediaType: "image/png", Data: []byte{0, 1}}, Image{URL: "u"},
 		Document{MediaType: "text/plain", Title: "t", Data: []byte{2}}, ToolUse{ID: "a", Name: "f", InputJSON: `{"b":1,"a":1e99}`},
-		ToolResult{ToolUseID: "a", IsError: true, Content: []Block{Text{"x"}}}, Thinking{Text: "hm", Redacted: true},
+		ToolResult{ToolUseID: "a", IsError: true, Content: []Block{Text{Text: "x"}}}, Thinking{Text: "hm", Redacted: true},
 		Refusal{Text: "no", Category: "c"}, Opaque{Provider: "p", Type: "t"},
 	}
 	data, err := EncodeContent(content)

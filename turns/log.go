@@ -285,13 +285,13 @@ func (l *Log) Blocks(limit int) (content []Block, cut bool) {
 	for _, p := range pieces {
 		switch p.Kind {
 		case KindText:
-			content = append(content, Text{p.Text})
+			content = append(content, Text{Text: p.Text, Seal: p.Seal})
 		case KindThinking:
 			content = append(content, Thinking{Text: p.Text, Redacted: p.Redacted, Seal: p.Seal})
 		case KindToolUse:
 			content = append(content, ToolUse{ID: p.ToolUseID, Name: p.ToolName, InputJSON: p.Text, Seal: p.Seal})
 		case KindRefusal:
-			content = append(content, Refusal{Text: p.Text, Category: p.Type})
+			content = append(content, Refusal{Text: p.Text, Category: p.Type, Seal: p.Seal})
 		case KindOpaque:
 			content = append(content, Opaque{Type: p.Type, Seal: p.Seal})
 		}

@@ -31,11 +31,11 @@ func goOnFrom(partial []Piece) []Message {
 	var said []Block
 	for _, p := range merged(partial) {
 		if p.Kind == KindText && p.Text != "" {
-			said = append(said, Text{p.Text})
+			said = append(said, Text{Text: p.Text})
 		}
 	}
 	if len(said) == 0 {
 		return nil
 	}
-	return []Message{{Role: RoleAssistant, Content: said}, {Role: RoleUser, Content: []Block{Text{cutOffNotice}}}}
+	return []Message{{Role: RoleAssistant, Content: said}, {Role: RoleUser, Content: []Block{Text{Text: cutOffNotice}}}}
 }

@@ -15,7 +15,7 @@ func rowID(n int) RowID { return RowID{uuid.NewSHA1(uuid.Nil, fmt.Append(nil, n)
 func line(n int) []PathRow {
 	var path []PathRow
 	for i := range n {
-		user := PathRow{ID: rowID(2 * i), User: &UserTurn{ID: TurnID(rowID(2 * i)), Content: []Block{Text{fmt.Sprintf("ask %d", i)}}}}
+		user := PathRow{ID: rowID(2 * i), User: &UserTurn{ID: TurnID(rowID(2 * i)), Content: []Block{Text{Text: fmt.Sprintf("ask %d", i)}}}}
 		if i > 0 {
 			user.Parent = rowID(2*i - 1)
 		}
@@ -36,7 +36,7 @@ func texts(p Prompt) string {
 
 func build(t *testing.T, path []PathRow, limit int, pinned RowID) window {
 	t.Helper()
-	w, err := buildWindow(path, TurnID(rowID(999)), []Block{Text{"now"}}, Options{}, Limits{WindowTokens: limit}, pinned)
+	w, err := buildWindow(path, TurnID(rowID(999)), []Block{Text{Text: "now"}}, Options{}, Limits{WindowTokens: limit}, pinned)
 	require.NoError(t, err)
 	return w
 }
@@ -97,7 +97,7 @@ func TestAPinnedWindowIsRebuiltWhateverTheLimitSays(t *testing.T) {
 }
 
 func TestATurnAloneOverTheWindowIsRefusedBeforeAnyCall(t *testing.T) {
-	_, err := buildWindow(nil, TurnID(rowID(1)), []Block{Text{strings.Repeat("x", 100)}}, Options{}, Limits{WindowTokens: 10}, RowID{})
+	_, err := buildWindow(nil, TurnID(rowID(1)), []Block{Text{Text: strings.Repeat("x", 100)}}, Options{}, Limits{WindowTokens: 10}, RowID{})
 	require.Equal(t, CodePromptTooLarge, CodeOf(err))
 }
 
@@ -119,7 +119,7 @@ func toolsBelow(path []PathRow, n int) []PathRow {
 			break
 		}
 		user := PathRow{ID: rowID(1001 + 2*i), Parent: reply.ID, User: &UserTurn{Content: []Block{
-			ToolResult{ToolUseID: fmt.Sprint("a", i), Content: []Block{Text{"12"}}}, ToolResult{ToolUseID: fmt.Sprint("b", i), IsError: true}}}}
+			ToolResult{ToolUseID: fmt.Sprint("a", i), Content: []Block{Text{Text: "12"}}}, ToolResult{ToolUseID: fmt.Sprint("b", i), IsError: true}}}}
 		path = append([]PathRow{user}, path...)
 	}
 	return path
@@ -127,7 +127,7 @@ func toolsBelow(path []PathRow, n int) []PathRow {
 
 func results(ids ...string) (content []Block) {
 	for _, id := range ids {
-		content = append(content, ToolResult{ToolUseID: id, Content: []Block{Text{"done"}}})
+		content = append(content, ToolResult{ToolUseID: id, Content: []Block{Text{Text: "done"}}})
 	}
 	return content
 }

@@ -16,7 +16,7 @@ func TestAToolResultAnswersACallOfTheLastReplyOnce(t *testing.T) {
 	}{
 		"all calls":                    {toolLine(2), results("a2", "b2"), ""},
 		"one of two":                   {toolLine(2), results("b2"), ""},
-		"none of them":                 {toolLine(2), []Block{Text{"never mind"}}, ""},
+		"none of them":                 {toolLine(2), []Block{Text{Text: "never mind"}}, ""},
 		"a call of an earlier reply":   {toolLine(2), results("a2", "a1"), "input.content[1].tool_use_id"},
 		"a call twice":                 {toolLine(2), results("a2", "a2"), "input.content[1].tool_use_id"},
 		"no call at all":               {line(2), results("a2"), "input.content[0].tool_use_id"},
