@@ -164,8 +164,10 @@ func TestAnEndpointThatDoesNotAnswerIsAskedOnce(t *testing.T) {
 
 func TestAnAnswerThatIsOverTooSoonIsUnclear(t *testing.T) {
 	s := scripted.Start(t, scripted.Script{Rules: []scripted.Rule{{Plan: scripted.Plan{Reply: &scripted.Reply{Deltas: 1}}}}})
-	_, found := run(t, config(llm.WireAnthropicMessages, s.URL()))
+	report, found := run(t, config(llm.WireAnthropicMessages, s.URL()))
 	require.Equal(t, probe.Unclear, found["usage_on_abort"].Seen)
+	require.NotContains(t, report.YAML(), "      usage_on_abort:", "what was not seen is not written down as seen")
+	require.Contains(t, report.YAML(), "# usage_on_abort: it was not seen whether")
 }
 
 func TestThePlanIsTheMostThatIsSpent(t *testing.T) {

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,7 +107,13 @@ func (r Report) YAML() string {
 	if len(leftOut) > 0 {
 		fmt.Fprintf(&out, "      # seen too, and left out since they can't go with resume: %s\n", strings.Join(leftOut, ", "))
 	}
-	line := func(key string, value any) { fmt.Fprintf(&out, "      %s: %v\n", key, value) }
+	line := func(key string, value any) {
+		if r.isUnclear(key) {
+			fmt.Fprintf(&out, "      # %s: it was not seen whether; leave it as it is\n", key)
+			return
+		}
+		fmt.Fprintf(&out, "      %s: %v\n", key, value)
+	}
 	line("idempotency", c.Idempotency)
 	if c.Idempotency == turns.IdempotencyEnforced {
 		if r.Endpoint.Capabilities.Retention == 0 {
@@ -123,6 +130,10 @@ func (r Report) YAML() string {
 		line("disconnect_stops", r.Endpoint.DisconnectStops)
 	}
 	return out.String()
+}
+
+func (r Report) isUnclear(capability string) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Capability == capability && f.Seen == Unclear })
 }
 
 func yesOrNo(b bool) string {
