@@ -54,6 +54,8 @@ func TestAnImportAgainstAnArrowIsCaught(t *testing.T) {
 		{"./internal/pgtest", "./turns/postgres"},
 		{"./internal/archtest", "./turns"},
 		{"./internal/tools/testsummary", "./turns"},
+		{"./bench/history/arrays", "./llm/wire"},
+		{"./bench/history/arrays", "github.com/google/uuid"},
 	} {
 		t.Run(c.from+" to "+c.to, func(t *testing.T) {
 			found := breaches(&Tree{Packages: []Package{importing(c.from, c.to)}})
@@ -81,6 +83,8 @@ func TestAnImportAlongAnArrowIsFine(t *testing.T) {
 		importing("./internal/telemetry", "./turns"),
 		importing("./internal/pgtest", "./migrations"),
 		importing("./bench/checks", "./internal/pgtest", "./client"),
+		importing("./bench/history", "./bench/history/arrays", "./llm/anthropic", "./turns"),
+		importing("./bench/history/arrays", "encoding/base64", "strings"),
 		importing("./cmd/turnd", "./server", "./llm/scripted", "./turns/postgres"),
 	} {
 		require.Empty(t, breaches(&Tree{Packages: []Package{p}}), p.Path)
