@@ -188,6 +188,12 @@ func (g *generateContents) response(n *node) {
 	if call := g.calls.result(n.get("id")); call != nil {
 		g.demand(call.name == n.str("name"), ResultName, n)
 	}
+	for _, p := range n.list("parts") {
+		inline := p.get("inlineData")
+		if g.demand(len(p.items) == 1 && geminiImages[inline.str("mimeType")], BlockPlace, p) {
+			g.inline(inline)
+		}
+	}
 	response := n.get("response")
 	g.demand(len(response.items) > 0, ContentEmpty, response)
 	if failed := response.get("error"); failed.is(isText) {
@@ -197,9 +203,9 @@ func (g *generateContents) response(n *node) {
 
 func (g *generateContents) inline(n *node) {
 	kind := n.str("mimeType")
-	g.demand(imageTypes[kind] || documentTypes[kind], MediaType, n)
+	g.demand(geminiImages[kind] || documentTypes[kind], MediaType, n)
 	most := maxDocument
-	if imageTypes[kind] {
+	if geminiImages[kind] {
 		most = maxImage
 	}
 	g.base64Of(n.get("data"), most)

@@ -30,7 +30,7 @@ var interactionContents = map[string]struct {
 	shape shape
 	steps string
 }{
-	"text":     {shape{must("type", `"`), must("text", `"`)}, "user_input model_output thought function_result"},
+	"text":     {shape{must("type", `"`), must("text", `"`), may("annotations", `[`)}, "user_input model_output thought function_result"},
 	"image":    {shape{must("type", `"`), may("data", `"`), may("uri", `"`), may("mime_type", `"`)}, "user_input function_result"},
 	"document": {shape{must("type", `"`), may("data", `"`), may("uri", `"`), may("mime_type", `"`)}, "user_input"},
 }
@@ -187,7 +187,7 @@ func (s *interactionInput) content(items []*node, step string) {
 		most := maxDocument
 		if kind == "image" {
 			most = maxImage
-			s.demand(imageTypes[p.str("mime_type")], MediaType, p)
+			s.demand(geminiImages[p.str("mime_type")], MediaType, p)
 		} else {
 			s.demand(documentTypes[p.str("mime_type")], MediaType, p)
 		}

@@ -47,6 +47,9 @@ func decodedLen(text string) (int, bool) {
 	return len(data), err == nil
 }
 
+// geminiImages are those that Gemini reads of them.
+var geminiImages = map[string]bool{"image/jpeg": true, "image/png": true, "image/webp": true}
+
 // imageType checks a media type of an image.
 func (c *checker) imageType(n *node) {
 	if n != nil {
@@ -92,5 +95,5 @@ func signature(text string) bool {
 	return err == nil
 }
 
-// documentTypes are the documents that may stand inline in the form of an address. Text goes as text.
-var documentTypes = map[string]bool{"application/pdf": true, "text/plain": true, "text/markdown": true, "text/csv": true, "text/html": true}
+// documentTypes are the documents that may stand inline. Text goes as text.
+var documentTypes = map[string]bool{"application/pdf": true}
