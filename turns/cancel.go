@@ -80,7 +80,7 @@ func (s Status) stoppable() bool { return s == StatusInFlight || s == StatusHeld
 // stopTurn asks for a stop of a reply's generation and sees it through. A later generation of the turn stays as it is: it
 // was asked for after what is to be stopped.
 func (s *Service) stopTurn(ctx context.Context, key ConversationKey, target Reply) (Reply, error) {
-	reply, err := s.store.RequestStop(ctx, key, target.Turn, target.Generation)
+	reply, err := s.store.RequestStop(ctx, key, target.Turn, target.Generation, TurnID{})
 	if err != nil || reply.Status != StatusInFlight || reply.Generation != target.Generation {
 		return reply, err
 	}
@@ -93,7 +93,7 @@ func (s *Service) stopTurn(ctx context.Context, key ConversationKey, target Repl
 	if err != nil || reply.Status != StatusHeld {
 		return reply, err
 	}
-	return s.store.RequestStop(ctx, key, target.Turn, target.Generation) // its owner held it before it heard of the stop
+	return s.store.RequestStop(ctx, key, target.Turn, target.Generation, TurnID{}) // its owner held it before it heard of the stop
 }
 
 // awaitStop waits for the owner to end a reply that was asked to stop. A buried owner's reply is ended at once, a silent

@@ -76,6 +76,7 @@ const (
 	VerbAdopt      Verb = "adopt"
 	VerbFinish     Verb = "finish"
 	VerbCancel     Verb = "cancel"
+	VerbRefuse     Verb = "refuse"
 	VerbRevive     Verb = "revive"
 	VerbSalvage    Verb = "salvage"
 	VerbSettle     Verb = "settle"
@@ -113,6 +114,7 @@ type Transition struct {
 // Why the model leaves rows of Transitions out.
 const (
 	notModelledHeld    = "not modelled: a held reply is resolved by one guarded write"
+	notModelledLine    = "not modelled: one guarded write of a turn without a reply"
 	notModelledReplace = "not modelled: an ending and a claim in one commit"
 )
 
@@ -122,7 +124,9 @@ var Revivable = []Reason{ReasonLeaseExpired, ReasonDeadline, ReasonShutdown, Rea
 // Transitions is the one table of what may become of a reply. The stores' CHECK constraints, the tests of every pair of
 // status and verb, and the picture in the docs come from it. What is not here changes nothing and is a typed error.
 var Transitions = []Transition{
-	{From: "", Verb: VerbClaim, To: StatusInFlight, Actor: ActorWorker, Model: "claim", When: "the slot is free, the conversation idle, the newest attempt curable, its generation not cancelled, calls left"},
+	{From: "", Verb: VerbClaim, To: StatusInFlight, Actor: ActorWorker, Model: "claim", When: "the slot is free, the conversation idle, the newest attempt curable, its generation not cancelled, calls left; a turn in line leaves it, lowest seq first"},
+	{From: "", Verb: VerbCancel, To: StatusAbandoned, Actor: ActorClient, Model: notModelledLine, When: "the turn is in line, and leaves it so: nobody was asked", Reasons: []Reason{ReasonCancelled}},
+	{From: "", Verb: VerbRefuse, To: StatusAbandoned, Actor: ActorWorker, Model: notModelledLine, When: "the turn is next in line and can never start as things stand", Reasons: []Reason{ReasonProviderRefused}},
 	{From: StatusInFlight, Verb: VerbCheckpoint, To: StatusInFlight, Actor: ActorOwner, Model: "checkpoint", When: "the log only grows"},
 	{From: StatusInFlight, Verb: VerbComplete, To: StatusComplete, Actor: ActorOwner, Model: "complete", When: "the provider's terminal event was read"},
 	{From: StatusInFlight, Verb: VerbAbandon, To: StatusAbandoned, Actor: ActorOwner, Model: "abandon", When: "content and usage are settled in the same commit", Reasons: []Reason{

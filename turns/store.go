@@ -17,6 +17,7 @@ import (
 type Store interface {
 	Leases
 	Claims
+	Lines
 	Replies
 	Returns
 	Held
@@ -98,6 +99,8 @@ type LookupQuery struct {
 	Parent RowID
 	// Cursor, if not zero, is a reply to look for among the replies of Turn.
 	Cursor ReplyID
+	// Beside asks what a turn would hang beside that takes the place of a running one.
+	Beside bool
 }
 
 // Standing is how a conversation and one turn of it stand.
@@ -110,12 +113,23 @@ type Standing struct {
 	NextSeq  int64
 	Leaf     RowID
 	Defaults Options
-	// ParentFound answers LookupQuery.Parent.
+	// ParentFound answers LookupQuery.Parent. A turn in line is no parent yet.
 	ParentFound bool
 	// Running is the conversation's reply in flight, nil if there is none.
 	Running *Reply
-	// LastTurn is the user turn with the highest seq.
+	// LastTurn is the user turn that was started last.
 	LastTurn TurnID
+	// Line are the turns in line, the first first.
+	Line []InLine
+	// LeafReply is the reply at the leaf and LeafTurn its user turn, both without content, and Awaited the turn that the
+	// reply was stopped for, if that is not stored yet. They are read where a turn is in line, or LookupQuery.Beside asks.
+	LeafReply *Reply
+	LeafTurn  *UserTurn
+	Awaited   TurnID
+	// Busy and Stopped answer LookupQuery.Beside, without content: the user turn of Running, and the one whose reply was
+	// stopped for the turn asked for.
+	Busy    *UserTurn
+	Stopped *UserTurn
 	// Turn is the user turn asked for, nil if it is not stored; InputHash is of its input and CancelledGeneration the
 	// newest generation that was asked to stop (0: none).
 	Turn                *UserTurn
@@ -156,7 +170,10 @@ type Claim struct {
 	NextSeq int64
 	// NewTurn is the user turn to store with its reply; nil for a further attempt of a stored one.
 	NewTurn *NewTurn
-	Turn    TurnID
+	// Start is set for the first attempt of a turn in line, which leaves it with this claim and hangs below Start's parent; the
+	// claim is lost if the turn is in line and Start is nil, or the other way round.
+	Start *Start
+	Turn  TurnID
 	// Supersede is the complete reply that this one takes the place of: it becomes abandoned(superseded) in the same
 	// commit, and the claim is lost if it is no longer complete. Zero: no reply is live.
 	Supersede ReplyID
@@ -171,6 +188,12 @@ type NewTurn struct {
 	InputHash []byte
 	Content   []Block
 	Options   Options
+}
+
+// Start takes a turn out of line to be answered.
+type Start struct {
+	// Parent is resolved, as in NewTurn.
+	Parent RowID
 }
 
 // NewReply is a reply to insert as in flight.
@@ -401,6 +424,8 @@ type EndResult struct {
 	Won bool
 	// EndTime is when, if won.
 	EndTime time.Time
+	// InLine says that a turn was in line behind the reply, as far as this write saw.
+	InLine bool
 }
 
 // FollowMark is one MarkFollowed.
@@ -452,8 +477,9 @@ type Stops interface {
 	// held reply is abandoned as cancelled at once: its open calls are closed as ambiguous, estimated from their request, and
 	// added to its usage. A turn whose live reply is complete stays as it is. The conversation's
 	// version grows, so that a claim that was computed before is lost. It returns the turn's live reply, or its newest, without
-	// content, as it now stands; a missing turn is CodeNotFound. Again is no error.
-	RequestStop(ctx context.Context, key ConversationKey, turn TurnID, generation int32) (Reply, error)
+	// content, as it now stands; a missing turn, and one in line, is CodeNotFound. Again is no error. A turn that is to be
+	// answered instead is noted as by, if not zero and this is the first to ask.
+	RequestStop(ctx context.Context, key ConversationKey, turn TurnID, generation int32, by TurnID) (Reply, error)
 	// Select makes another reply of a user turn the live one: Supersede, if not zero, goes from complete to
 	// abandoned(superseded), and Select from abandoned(superseded) to complete, in one commit, and the conversation's leaf
 	// becomes Select. It is won only if the conversation is at ExpectVersion and not deleted, and both are as said.

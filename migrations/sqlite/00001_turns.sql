@@ -136,6 +136,9 @@ CREATE UNIQUE INDEX one_running_reply_per_conversation ON turns (conversation_ke
 -- The user turns that stand in line, which are few.
 CREATE INDEX turns_in_line ON turns (conversation_key, seq) WHERE role = 'user' AND waiting <> '';
 
+-- The turns whose reply was stopped for another one.
+CREATE INDEX turns_stopped_for ON turns (conversation_key, stopped_for) WHERE stopped_for IS NOT NULL;
+
 CREATE INDEX turns_below ON turns (conversation_key, parent_id);
 
 CREATE INDEX turns_running_by_owner ON turns (owner) WHERE status = 'in_flight';

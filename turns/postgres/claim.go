@@ -21,12 +21,12 @@ import (
 const claim = `
 WITH item AS (
 	SELECT * FROM unnest(@n::int[], @key::uuid[], @tenant::text[], @subject::text[], @conversation::uuid[],
-		@expect::bigint[], @next_seq::bigint[], @turn::uuid[], @is_new::bool[], @parent::uuid[], @input_hash::bytea[],
+		@expect::bigint[], @next_seq::bigint[], @turn::uuid[], @is_new::bool[], @starts::bool[], @parent::uuid[], @input_hash::bytea[],
 		@content::text[], @options::text[], @supersede::uuid[], @reply::uuid[], @reply_options::text[], @attempt::int[], @generation::int[], @epoch::bigint[], @owner::uuid[],
 		@endpoint::text[], @provider::text[], @model::text[], @provider_model::text[], @calls::int[], @waited_us::bigint[],
 		@request_hash::bytea[], @builder_version::int[], @window_start::uuid[], @deadline_us::bigint[], @grace_us::bigint[],
 		@on_ambiguous::text[], @on_partial::text[],` + callArrays + `)
-	AS i (n, conversation_key, tenant, subject, conversation_id, expect, next_seq, turn_id, is_new, parent_id, input_hash,
+	AS i (n, conversation_key, tenant, subject, conversation_id, expect, next_seq, turn_id, is_new, starts, parent_id, input_hash,
 		content, options, supersede, reply_id, reply_options, attempt, generation, epoch, owner, endpoint, provider, model, provider_model, calls, waited_us,
 		request_hash, builder_version, window_start, deadline_us, grace_us,
 		on_ambiguous, on_partial, ` + callNames + `)
@@ -50,7 +50,7 @@ WITH item AS (
 	ORDER BY c.conversation_key FOR NO KEY UPDATE OF c
 ), asked AS (
 	SELECT u.conversation_key, u.cancelled_generation < e.generation
-		AND e.generation BETWEEN u.generation AND u.generation + 1 AS open
+		AND e.generation BETWEEN u.generation AND u.generation + 1 AND (u.waiting <> '') = e.starts AS open
 	FROM locked l JOIN eligible e ON e.conversation_key = l.conversation_key
 	JOIN turns u ON u.conversation_key = l.conversation_key AND u.id = e.turn_id
 	WHERE NOT e.is_new AND u.role = 'user' ORDER BY u.conversation_key FOR NO KEY UPDATE OF u
@@ -66,7 +66,7 @@ WITH item AS (
 	WHERE COALESCE(a.open, true) AND (e.supersede IS NULL OR r.conversation_key IS NOT NULL)
 ), moved AS (
 	UPDATE conversations c SET version = c.version + 1, next_seq = e.seq_after, leaf_id = e.reply_id,
-		last_turn_id = CASE WHEN e.is_new THEN e.turn_id ELSE c.last_turn_id END, update_time = e.at
+		last_turn_id = CASE WHEN e.is_new OR e.starts THEN e.turn_id ELSE c.last_turn_id END, update_time = e.at
 	FROM free f JOIN eligible e ON e.conversation_key = f.conversation_key
 	WHERE c.conversation_key = f.conversation_key AND c.version = e.expect AND c.deleted_at IS NULL
 	RETURNING c.conversation_key
@@ -96,9 +96,11 @@ WITH item AS (
 		w.generation, w.at
 	FROM won w WHERE w.is_new
 ), newer AS (
-	UPDATE turns u SET generation = w.generation, slot_version = u.slot_version + 1 FROM won w
+	UPDATE turns u SET generation = w.generation, slot_version = u.slot_version + CASE WHEN w.starts THEN 0 ELSE 1 END,
+		waiting = '', parent_id = CASE WHEN w.starts THEN w.parent_id ELSE u.parent_id END
+	FROM won w
 	WHERE NOT w.is_new AND u.conversation_key = w.conversation_key AND u.id = w.turn_id AND u.role = 'user'
-		AND (u.generation < w.generation OR w.supersede IS NOT NULL)
+		AND (u.generation < w.generation OR w.supersede IS NOT NULL OR w.starts)
 ), call AS (
 	INSERT INTO provider_calls (` + openColumns + `)
 	SELECT i.conversation_key, i.tenant, i.conversation_id, i.turn_id, i.generation, i.reply_id, i.epoch, i.at,` + fromCall + `
@@ -149,6 +151,7 @@ func claimArgs(claims []turns.Claim) (pgx.NamedArgs, error) {
 		"next_seq":     column(claims, func(c *turns.Claim) int64 { return c.NextSeq }),
 		"turn":         column(claims, func(c *turns.Claim) zeronull.UUID { return zeronull.UUID(c.Turn.UUID) }),
 		"is_new":       column(claims, func(c *turns.Claim) bool { return c.NewTurn != nil }),
+		"starts":       column(claims, func(c *turns.Claim) bool { return c.Start != nil }),
 		"supersede":    column(claims, func(c *turns.Claim) zeronull.UUID { return zeronull.UUID(c.Supersede.UUID) }),
 	}
 	addReplies(args, column(claims, func(c *turns.Claim) turns.NewReply { return c.Reply }))
@@ -188,6 +191,9 @@ func addNewTurns(args pgx.NamedArgs, claims []turns.Claim) error {
 	content, options := make([]string, len(claims)), make([]string, len(claims))
 	parents, hashes := make([]zeronull.UUID, len(claims)), make([][]byte, len(claims))
 	for i := range claims {
+		if start := claims[i].Start; start != nil {
+			parents[i] = zeronull.UUID(start.Parent.UUID)
+		}
 		turn := claims[i].NewTurn
 		if turn == nil {
 			continue

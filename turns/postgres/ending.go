@@ -86,11 +86,14 @@ WITH` + endings + `, locked AS (
 	FROM locked i WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id
 	RETURNING i.n, t.conversation_key, t.id, t.end_time, t.status = 'held' AS keeps
 ),` + dropAndClose + `
-SELECT n, end_time FROM ended`
+SELECT n, end_time, EXISTS (
+	SELECT 1 FROM turns q WHERE q.conversation_key = e.conversation_key AND q.role = 'user' AND q.waiting <> '') AS in_line
+FROM ended e`
 
 type endRow struct {
 	N       int
 	EndTime zeronull.Timestamptz
+	InLine  bool
 }
 
 // End implements turns.Replies. An ending that the transition table has not is CodeWrongState, and nothing is written.
@@ -121,7 +124,7 @@ func (s *Store) end(ctx context.Context, endings []turns.Ending) ([]turns.EndRes
 	}
 	results := make([]turns.EndResult, len(endings))
 	for _, r := range rows {
-		results[r.N] = turns.EndResult{Won: true, EndTime: utc(r.EndTime)}
+		results[r.N] = turns.EndResult{Won: true, EndTime: utc(r.EndTime), InLine: r.InLine}
 	}
 	return results, nil
 }

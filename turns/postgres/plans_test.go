@@ -124,6 +124,21 @@ func (d database) useEverything(t *testing.T) {
 			return err
 		},
 		func() error { _, err := s.Claim(ctx, []turns.Claim{fresh}); return err },
+		func() error {
+			_, err := s.Enqueue(ctx, turns.Enqueueing{Key: run.Key, ExpectVersion: 5, Turn: turns.TurnID{UUID: uuid.New()}, Max: 8,
+				NewTurn: *fresh.NewTurn})
+			return err
+		},
+		func() error {
+			_, err := s.LeaveLine(ctx, turns.Departure{Key: run.Key, ExpectVersion: 6, Turn: run.Turn, Reply: turns.ReplyID{UUID: uuid.New()},
+				Verb: turns.VerbCancel, Reason: turns.ReasonCancelled})
+			return err
+		},
+		func() error {
+			_, err := s.ReadLine(ctx, []turns.LinePlace{{Key: run.Key, Turn: run.Turn}})
+			return err
+		},
+		func() error { _, err := s.IdleLines(ctx, turns.ConversationKey{}, 100); return err },
 		func() error { _, err := s.PermitCalls(ctx, []turns.CallPermit{permitFor(run)}); return err },
 		func() error { _, err := s.Checkpoint(ctx, []turns.Checkpoint{cp}); return err },
 		func() error {
@@ -138,7 +153,7 @@ func (d database) useEverything(t *testing.T) {
 		func() error { _, err := s.StaleReplies(ctx, turns.StaleQuery{Limit: 100}); return err },
 		func() error { _, err := s.StaleReplies(ctx, turns.StaleQuery{Key: &run.Key, Limit: 1}); return err },
 		func() error { _, err := s.Sweep(ctx, sw); return err },
-		func() error { _, err := s.RequestStop(ctx, run.Key, run.Turn, 0); return err },
+		func() error { _, err := s.RequestStop(ctx, run.Key, run.Turn, 0, turns.TurnID{}); return err },
 		func() error {
 			_, err := s.Select(ctx, turns.Selection{Key: run.Key, ExpectVersion: 5, Turn: run.Turn, Select: run.Reply.ID, Supersede: run.Reply.ID})
 			return err
@@ -201,7 +216,7 @@ var (
 	scansAll = regexp.MustCompile(`Seq Scan on (turns|reply_chunks|provider_calls|conversations)\b.*`)
 	// walksRunning is a walk over all that is running, which only sweeps, audits and gauges may do.
 	walksRunning = regexp.MustCompile(`turns_running_by_.*`)
-	sweeps       = []string{"staleReplies", "forgetWorkers", "ownedReplies", "listWorkers", "readBacklog"}
+	sweeps       = []string{"staleReplies", "forgetWorkers", "ownedReplies", "listWorkers", "readBacklog", "idleLines"}
 )
 
 // bounded asserts that a plan reads what the statement names and no more.

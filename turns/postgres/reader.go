@@ -94,9 +94,11 @@ SELECT u.id AS turn_id,
 		SELECT b.id FROM (
 			SELECT s.id, s.seq FROM turns s
 			WHERE s.conversation_key = @key AND s.parent_id = u.parent_id AND s.role = 'user'
+				AND (s.waiting = '' OR s.id = u.id)
 			UNION ALL
 			SELECT s.id, s.seq FROM turns s
 			WHERE u.parent_id IS NULL AND s.conversation_key = @key AND s.parent_id IS NULL AND s.role = 'user'
+				AND (s.waiting = '' OR s.id = u.id)
 		) b ORDER BY b.seq LIMIT 1000) AS siblings,` + rowColumns + ownContent + `
 FROM unnest(@turns::uuid[]) AS asked (id)
 CROSS JOIN LATERAL (SELECT * FROM turns r WHERE r.conversation_key = @key AND r.id = asked.id AND r.role = 'user' LIMIT 1) u

@@ -104,6 +104,15 @@ func (r *turnRow) userTurn() (*turns.UserTurn, error) {
 	if err != nil {
 		return nil, err
 	}
+	turn, err := r.userTurnHead()
+	if err == nil {
+		turn.Content = content
+	}
+	return turn, err
+}
+
+// userTurnHead is the row as a user turn that was read without its content.
+func (r *turnRow) userTurnHead() (*turns.UserTurn, error) {
 	options, err := turns.DecodeOptions([]byte(r.Options))
 	if err != nil {
 		return nil, err
@@ -113,7 +122,6 @@ func (r *turnRow) userTurn() (*turns.UserTurn, error) {
 		ID:           turns.TurnID{UUID: uuid.UUID(r.ID)},
 		Parent:       turns.RowID{UUID: uuid.UUID(r.ParentID)},
 		Seq:          int64(r.Seq),
-		Content:      content,
 		Options:      options,
 		Generation:   int32(r.Generation),
 		CreateTime:   utc(r.CreateTime),

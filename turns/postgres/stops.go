@@ -38,7 +38,9 @@ WITH seen AS MATERIALIZED (
 ), moved AS (
 	UPDATE conversations c SET version = c.version + 1 FROM stopping s WHERE c.conversation_key = @key
 ), noted AS (
-	UPDATE turns u SET cancelled_generation = u.generation FROM stopping s
+	UPDATE turns u SET cancelled_generation = u.generation,
+		stopped_for = CASE WHEN u.cancelled_generation < u.generation THEN @by::uuid ELSE u.stopped_for END
+	FROM stopping s
 	WHERE u.conversation_key = @key AND u.id = @turn AND u.role = 'user'
 ), open AS (
 	SELECT p.call_id, (p.request_bytes * 10 + 34) / 35 AS tokens FROM found f JOIN stopping s ON s.reply_id = f.id
@@ -74,8 +76,8 @@ type stopRow struct {
 }
 
 // RequestStop implements turns.Stops.
-func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, generation int32) (turns.Reply, error) {
-	args := stopArgs(key, turn, generation)
+func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, generation int32, by turns.TurnID) (turns.Reply, error) {
+	args := stopArgs(key, turn, generation, by)
 	for range stopTries {
 		row, found, err := one(ctx, s.pool, requestStop, args, pgx.RowToStructByName[stopRow])
 		switch {
@@ -95,8 +97,8 @@ func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn
 	return turns.Reply{}, turns.Unavailable(errors.New("request a stop: the conversation moved each time"))
 }
 
-func stopArgs(key turns.ConversationKey, turn turns.TurnID, generation int32) pgx.NamedArgs {
-	return pgx.NamedArgs{"key": zeronull.UUID(key), "turn": zeronull.UUID(turn.UUID), "generation": generation}
+func stopArgs(key turns.ConversationKey, turn turns.TurnID, generation int32, by turns.TurnID) pgx.NamedArgs {
+	return pgx.NamedArgs{"by": zeronull.UUID(by.UUID), "key": zeronull.UUID(key), "turn": zeronull.UUID(turn.UUID), "generation": generation}
 }
 
 // Both replies are locked and judged before anything is written. The slot is freed first, and the choice looks at that,

@@ -20,11 +20,11 @@ func (d database) uncommitted(t *testing.T, sql string, args pgx.NamedArgs) sess
 
 func (d database) uncommittedStop(t *testing.T, c turns.Claim) session {
 	t.Helper()
-	return d.uncommitted(t, requestStop, stopArgs(c.Key, c.Turn, 0))
+	return d.uncommitted(t, requestStop, stopArgs(c.Key, c.Turn, 0, turns.TurnID{}))
 }
 
 func stops(t *testing.T, d database, c turns.Claim) func() (turns.Reply, error) {
-	return func() (turns.Reply, error) { return d.store.RequestStop(t.Context(), c.Key, c.Turn, 0) }
+	return func() (turns.Reply, error) { return d.store.RequestStop(t.Context(), c.Key, c.Turn, 0, turns.TurnID{}) }
 }
 
 func selects(t *testing.T, d database, s turns.Selection) func() (bool, error) {

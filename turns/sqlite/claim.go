@@ -88,7 +88,7 @@ const claimReply = `INSERT INTO turns (conversation_key, id, role, parent_id, se
 			WHERE conversation_key = @key), 0) = @version
 		AND EXISTS (SELECT 1 FROM workers WHERE worker_id = @owner AND dead = 0)
 		AND NOT EXISTS (SELECT 1 FROM turns WHERE conversation_key = @key AND id = @turn
-			AND (@new OR cancelled_generation >= @generation))
+			AND (@new OR cancelled_generation >= @generation OR (waiting <> '') <> @starts))
 	ON CONFLICT (conversation_key, id) DO NOTHING
 	ON CONFLICT (conversation_key, responds_to, attempt) DO NOTHING
 	ON CONFLICT (conversation_key, responds_to) WHERE role = 'assistant' AND status <> 'abandoned' DO NOTHING
@@ -109,7 +109,7 @@ func (t *tx) claimReply(c *turns.Claim) (bool, error) {
 		arg("request_hash", r.RequestHash), arg("builder", r.BuilderVersion), blob("window", r.WindowStart.UUID),
 		arg("calls", r.Calls), arg("waited", r.Waited.Microseconds()), arg("deadline", r.Deadline.Microseconds()), arg("grace", r.DisconnectGrace.Microseconds()),
 		arg("on_ambiguous", string(r.OnAmbiguous)), arg("on_partial", string(r.OnPartial)),
-		arg("version", c.ExpectVersion), arg("new", c.NewTurn != nil), arg("now", t.now))
+		arg("version", c.ExpectVersion), arg("new", c.NewTurn != nil), arg("starts", c.Start != nil), arg("now", t.now))
 }
 
 const claimConversation = `INSERT INTO conversations (conversation_key, tenant, subject, conversation_id, next_seq, leaf_id,
@@ -121,7 +121,10 @@ const claimConversation = `INSERT INTO conversations (conversation_key, tenant, 
 func (t *tx) claimConversation(c *turns.Claim) error {
 	next, newTurn := c.NextSeq+1, sql.Named("new_turn", nil)
 	if c.NewTurn != nil {
-		next, newTurn = next+1, blob("new_turn", c.Turn.UUID)
+		next++
+	}
+	if c.NewTurn != nil || c.Start != nil {
+		newTurn = blob("new_turn", c.Turn.UUID)
 	}
 	_, err := t.exec(claimConversation, arg("key", c.Key[:]), arg("tenant", string(c.Tenant)), arg("subject", c.Subject),
 		blob("conversation", c.Conversation.UUID), arg("next_seq", next), blob("reply", c.Reply.ID.UUID), newTurn, arg("now", t.now))
@@ -134,13 +137,18 @@ const claimNewTurn = `INSERT INTO turns (conversation_key, id, role, parent_id, 
 
 // All right sides see the row as it was.
 const claimOldTurn = `UPDATE turns SET generation = MAX(generation, @generation),
-		slot_version = slot_version + (@generation > generation)
+		slot_version = slot_version + (@generation > generation),
+		waiting = '', parent_id = CASE WHEN @starts THEN @parent ELSE parent_id END
 	WHERE conversation_key = @key AND id = @turn AND role = 'user'`
 
 func (t *tx) claimTurn(c *turns.Claim) error {
 	common := []any{arg("key", c.Key[:]), blob("turn", c.Turn.UUID), arg("generation", c.Reply.Generation)}
 	if c.NewTurn == nil {
-		found, err := t.won(claimOldTurn, common...)
+		var parent turns.RowID
+		if c.Start != nil {
+			parent = c.Start.Parent
+		}
+		found, err := t.won(claimOldTurn, append(common, arg("starts", c.Start != nil), blob("parent", parent.UUID))...)
 		if err == nil && !found {
 			err = turns.NotFound("turn", "")
 		}

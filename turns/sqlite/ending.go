@@ -22,8 +22,14 @@ func (s *Store) End(ctx context.Context, endings []turns.Ending) ([]turns.EndRes
 			if err != nil {
 				return err
 			}
-			if results[i].Won = won; won && endings[i].Status != turns.StatusHeld {
+			if results[i].Won = won; !won {
+				continue
+			}
+			if endings[i].Status != turns.StatusHeld {
 				results[i].EndTime = timeOf(t.now)
+			}
+			if results[i].InLine, err = t.found(hasLine, []any{arg("key", endings[i].Fence.Key[:])}, new(int)); err != nil {
+				return err
 			}
 		}
 		return nil

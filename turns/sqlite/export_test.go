@@ -23,4 +23,6 @@ var Statements = map[string]string{
 	"sumCalls": sumCalls, "sumCallsOf": sumCallsOf, "heldReplies": heldReplies, "readBacklog": readBacklog, "dueLookups": dueLookups, "takeLookup": takeLookup,
 	"wakeLookup": wakeLookup, "readHeld": readHeld, "resolveHeld": resolveHeld, "isAttempt": isAttempt, "heldCalls": heldCalls,
 	"listWorkers": listWorkers, "moveSeq": moveSeq, "growGeneration": growGeneration, "restoreCall": restoreCall,
+	"enqueueTurn": enqueueTurn, "lineLength": lineLength, "moveLine": moveLine, "leaveLine": leaveLine, "insertDeparted": insertDeparted,
+	"readPlace": readPlace, "idleLines": idleLines, "readLine": readLine, "hasLine": hasLine, "lookupLeaf": lookupLeaf, "lookupBeside": lookupBeside,
 }

@@ -16,7 +16,10 @@ func (s *Store) Lookup(ctx context.Context, q turns.LookupQuery) (st turns.Stand
 		if err := t.lookupTurn(q, &st); err != nil {
 			return err
 		}
-		return t.lookupReplies(q, &st)
+		if err := t.lookupReplies(q, &st); err != nil {
+			return err
+		}
+		return t.lookupBeside(q, &st)
 	})
 	if err != nil {
 		return turns.Standing{}, err
@@ -25,7 +28,7 @@ func (s *Store) Lookup(ctx context.Context, q turns.LookupQuery) (st turns.Stand
 }
 
 const lookupConversation = `SELECT version, next_seq, leaf_id, last_turn_id, defaults, deleted_at IS NOT NULL,
-		EXISTS (SELECT 1 FROM turns WHERE conversation_key = @key AND id = @parent)
+		EXISTS (SELECT 1 FROM turns WHERE conversation_key = @key AND id = @parent AND waiting = '')
 	FROM conversations WHERE conversation_key = @key`
 
 func (t *tx) lookupConversation(q turns.LookupQuery, st *turns.Standing) (found bool, err error) {
@@ -36,7 +39,10 @@ func (t *tx) lookupConversation(q turns.LookupQuery, st *turns.Standing) (found 
 		return false, err
 	}
 	st.Exists = true
-	st.Defaults, err = turns.DecodeOptions(defaults)
+	if st.Defaults, err = turns.DecodeOptions(defaults); err != nil {
+		return true, err
+	}
+	st.Line, err = t.line(q.Key)
 	return true, err
 }
 

@@ -113,7 +113,8 @@ func (t *tx) entry(key turns.ConversationKey, id turns.TurnID) (e turns.Entry, f
 
 const readSiblings = `SELECT s.id FROM turns t
 		JOIN turns s INDEXED BY turns_below ON s.conversation_key = t.conversation_key AND s.parent_id IS t.parent_id
-	WHERE t.conversation_key = @key AND t.id = @turn AND t.role = 'user' AND s.role = 'user' ORDER BY s.seq`
+	WHERE t.conversation_key = @key AND t.id = @turn AND t.role = 'user' AND s.role = 'user'
+		AND (s.waiting = '' OR s.id = t.id) ORDER BY s.seq`
 
 func (t *tx) siblings(key turns.ConversationKey, id turns.TurnID) (ids []turns.TurnID, err error) {
 	err = t.query(func(scan func(...any) error) error {

@@ -112,12 +112,21 @@ func (r *row) userTurn() (*turns.UserTurn, error) {
 	if err != nil {
 		return nil, err
 	}
+	turn, err := r.userTurnHead()
+	if err == nil {
+		turn.Content = content
+	}
+	return turn, err
+}
+
+// userTurnHead is the row as a user turn that was read without its content.
+func (r *row) userTurnHead() (*turns.UserTurn, error) {
 	options, err := turns.DecodeOptions(r.options)
 	if err != nil {
 		return nil, err
 	}
 	return &turns.UserTurn{Conversation: r.reply.Conversation, ID: turns.TurnID(r.id), Parent: r.parent, Seq: r.seq,
-		Content: content, Options: options, Generation: r.reply.Generation, CreateTime: r.reply.CreateTime}, nil
+		Options: options, Generation: r.reply.Generation, CreateTime: r.reply.CreateTime}, nil
 }
 
 // fill reads the stored log into replies that were selected with content: from the row of one that has ended, from the

@@ -90,8 +90,8 @@ var (
 	// scan is a walk through a whole table, and walk one through all rows of a conversation.
 	scan = regexp.MustCompile(`\bSCAN (r|c|t|s|w|turns|reply_chunks|provider_calls|conversations|workers)\b|AUTOMATIC`)
 	walk = regexp.MustCompile(`\bSEARCH (r|t|s|turns|reply_chunks|provider_calls) .*\(conversation_key=\?\)`)
-	// few are walks through what stays short however much is stored: workers, and indexes of replies in flight.
-	few = regexp.MustCompile(`\bSCAN (w|workers)\b|USING INDEX (turns_running_by_owner|one_running_reply_per_conversation)\b`)
+	// few are walks through what stays short however much is stored: workers, and indexes of replies in flight and of turns in line.
+	few = regexp.MustCompile(`\bSCAN (w|workers)\b|USING INDEX (turns_running_by_owner|one_running_reply_per_conversation|turns_in_line)\b`)
 )
 
 func TestNoStatementWalksThroughAHundredThousandRows(t *testing.T) {

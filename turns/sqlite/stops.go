@@ -7,7 +7,7 @@ import (
 )
 
 // A generation that has its answer can't be stopped any more.
-const stopTurn = `UPDATE turns SET cancelled_generation = generation
+const stopTurn = `UPDATE turns SET cancelled_generation = generation, stopped_for = @by
 	WHERE conversation_key = @key AND id = @turn AND cancelled_generation < generation AND (@generation = 0 OR generation = @generation)
 		AND NOT EXISTS (SELECT 1 FROM turns r WHERE r.conversation_key = @key AND r.responds_to = @turn AND r.role = 'assistant'
 			AND r.status = 'complete')`
@@ -30,9 +30,9 @@ const noteStop = `UPDATE turns SET cancel_requested = 1
 
 // RequestStop implements turns.Stops. Asked again it only stops a reply that was held meanwhile. The reply that it returns
 // is chosen before it ends one.
-func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, generation int32) (reply turns.Reply, err error) {
+func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, generation int32, by turns.TurnID) (reply turns.Reply, err error) {
 	err = s.writeTx(ctx, "request stop", func(t *tx) error {
-		marked, err := t.won(stopTurn, arg("key", key[:]), blob("turn", turn.UUID), arg("generation", generation))
+		marked, err := t.won(stopTurn, arg("key", key[:]), blob("turn", turn.UUID), arg("generation", generation), blob("by", by.UUID))
 		if err != nil {
 			return err
 		}

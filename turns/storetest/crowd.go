@@ -313,7 +313,7 @@ func (m *member) chooseSome() {
 // stopSome asks for a stop of a turn that this worker once claimed a reply of.
 func (m *member) stopSome() {
 	claim := m.pick().claim
-	_, err := m.Store.RequestStop(m.ctx, claim.Key, claim.Turn, 0)
+	_, err := m.Store.RequestStop(m.ctx, claim.Key, claim.Turn, 0, turns.TurnID{})
 	m.fail(err)
 }
 

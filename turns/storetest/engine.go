@@ -64,6 +64,8 @@ func areas() []area {
 		{"fence", fences()},
 		{"sweep", sweeps()},
 		{"stops", stops()},
+		{"line", lines()},
+		{"beside", besides()},
 		{"supersede", supersedes()},
 		{"selects", selects()},
 		{"owned", owned()},

@@ -290,8 +290,28 @@ func (f *Faults) Settle(ctx context.Context, e turns.Ending) (bool, error) {
 }
 
 // RequestStop implements turns.Store.
-func (f *Faults) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, generation int32) (turns.Reply, error) {
-	return spoil(ctx, f, "RequestStop", func() (turns.Reply, error) { return f.store.RequestStop(ctx, key, turn, generation) })
+func (f *Faults) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, generation int32, by turns.TurnID) (turns.Reply, error) {
+	return spoil(ctx, f, "RequestStop", func() (turns.Reply, error) { return f.store.RequestStop(ctx, key, turn, generation, by) })
+}
+
+// Enqueue implements turns.Store.
+func (f *Faults) Enqueue(ctx context.Context, e turns.Enqueueing) (turns.EnqueueResult, error) {
+	return spoil(ctx, f, "Enqueue", func() (turns.EnqueueResult, error) { return f.store.Enqueue(ctx, e) })
+}
+
+// LeaveLine implements turns.Store.
+func (f *Faults) LeaveLine(ctx context.Context, d turns.Departure) (turns.DepartureResult, error) {
+	return spoil(ctx, f, "LeaveLine", func() (turns.DepartureResult, error) { return f.store.LeaveLine(ctx, d) })
+}
+
+// ReadLine implements turns.Store.
+func (f *Faults) ReadLine(ctx context.Context, places []turns.LinePlace) ([]turns.LineView, error) {
+	return spoil(ctx, f, "ReadLine", func() ([]turns.LineView, error) { return f.store.ReadLine(ctx, places) })
+}
+
+// IdleLines implements turns.Store.
+func (f *Faults) IdleLines(ctx context.Context, after turns.ConversationKey, limit int) ([]turns.ConversationKey, error) {
+	return spoil(ctx, f, "IdleLines", func() ([]turns.ConversationKey, error) { return f.store.IdleLines(ctx, after, limit) })
 }
 
 // Select implements turns.Store.

@@ -165,7 +165,7 @@ func whatIsMissingIsNamed(t *testing.T, w *world) {
 			return err
 		}},
 		"RequestStop": {turns.NotFound("turn", ""), func() error {
-			_, err := w.Store.RequestStop(w.ctx, c.key, newTurnID(), 0)
+			_, err := w.Store.RequestStop(w.ctx, c.key, newTurnID(), 0, turns.TurnID{})
 			return err
 		}},
 		"Claim": {turns.NotFound("turn", "input.parent_id"), func() error {

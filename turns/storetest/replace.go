@@ -218,7 +218,7 @@ func replacementsBesideOthers(t *testing.T, w *world) {
 			case 1:
 				_, errs[i] = w.Store.End(w.ctx, []turns.Ending{completing(claim, 0)})
 			case 2:
-				_, errs[i] = w.Store.RequestStop(w.ctx, c.key, claim.Turn, 0)
+				_, errs[i] = w.Store.RequestStop(w.ctx, c.key, claim.Turn, 0, turns.TurnID{})
 			case 3:
 				_, errs[i] = w.Store.Claim(w.ctx, []turns.Claim{next})
 			case 4:

@@ -217,7 +217,7 @@ func aResolutionOrAStop(t *testing.T, w *world) {
 			if i == 0 {
 				adopted, errs[0] = w.Store.ResolveHeld(w.ctx, adopting(claim))
 			} else {
-				_, errs[1] = w.Store.RequestStop(w.ctx, c.key, claim.Turn, 0)
+				_, errs[1] = w.Store.RequestStop(w.ctx, c.key, claim.Turn, 0, turns.TurnID{})
 			}
 		})
 		require.Equal(t, [2]error{}, errs)

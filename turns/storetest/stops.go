@@ -36,7 +36,7 @@ func stops() []promise {
 // stop asks for a stop of a turn.
 func (w *world) stop(c conversation, turn turns.TurnID) turns.Reply {
 	w.t.Helper()
-	r, err := w.Store.RequestStop(w.ctx, c.key, turn, 0)
+	r, err := w.Store.RequestStop(w.ctx, c.key, turn, 0, turns.TurnID{})
 	require.NoError(w.t, err)
 	return r
 }
@@ -127,9 +127,13 @@ func aStopOfNothingIsNotFound(t *testing.T, w *world) {
 	c, claim := w.fresh()
 	w.unchanged(func() {
 		for _, miss := range []func() (turns.Reply, error){
-			func() (turns.Reply, error) { return w.Store.RequestStop(w.ctx, c.key, newTurnID(), 0) },
-			func() (turns.Reply, error) { return w.Store.RequestStop(w.ctx, newConversation().key, claim.Turn, 0) },
-			func() (turns.Reply, error) { return w.Store.RequestStop(w.ctx, c.key, turns.TurnID(claim.Reply.ID), 0) },
+			func() (turns.Reply, error) { return w.Store.RequestStop(w.ctx, c.key, newTurnID(), 0, turns.TurnID{}) },
+			func() (turns.Reply, error) {
+				return w.Store.RequestStop(w.ctx, newConversation().key, claim.Turn, 0, turns.TurnID{})
+			},
+			func() (turns.Reply, error) {
+				return w.Store.RequestStop(w.ctx, c.key, turns.TurnID(claim.Reply.ID), 0, turns.TurnID{})
+			},
 		} {
 			r, err := miss()
 			notFound(t, err)
@@ -259,11 +263,11 @@ func aStopOfAnEarlierGenerationChangesNothing(t *testing.T, w *world) {
 	w.finish(completing(claim, 0, whole("a")))
 	second := w.win(w.regenerate(c, claim.Turn))
 	w.unchanged(func() {
-		reply, err := w.Store.RequestStop(w.ctx, c.key, claim.Turn, 1)
+		reply, err := w.Store.RequestStop(w.ctx, c.key, claim.Turn, 1, turns.TurnID{})
 		require.NoError(t, err)
 		require.Equal(t, second.Reply.ID, reply.ID)
 	})
-	_, err := w.Store.RequestStop(w.ctx, c.key, claim.Turn, 2)
+	_, err := w.Store.RequestStop(w.ctx, c.key, claim.Turn, 2, turns.TurnID{})
 	require.NoError(t, err)
 	require.True(t, w.read(c, second.Reply.ID).CancelRequested)
 }

@@ -79,7 +79,7 @@ func everyReturnMisses(t *testing.T, w *world) {
 	s.Key, regenerate.Key, r.Fence.Key, e.Fence.Key, l.Key, l.Tenant = f.key, f.key, f.key, f.key, f.key, f.tenant
 	require.Equal(t, second.Reply.ID, regenerate.Supersede)
 	w.unchanged(func() {
-		_, err := w.Store.RequestStop(w.ctx, f.key, lost.Turn, 0)
+		_, err := w.Store.RequestStop(w.ctx, f.key, lost.Turn, 0, turns.TurnID{})
 		notFound(t, err)
 		require.False(t, w.choose(s))
 		require.False(t, w.claim(regenerate).Won)
