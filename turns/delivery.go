@@ -217,8 +217,14 @@ func validateBlocks(content []Block) error {
 			if err := b.validate(field); err != nil {
 				return err
 			}
-		case Image, Document:
-			return unimplemented(field, "only text and tool results can be sent so far")
+		case Image:
+			if err := b.validate(field + ".image"); err != nil {
+				return err
+			}
+		case Document:
+			if err := b.validate(field + ".document"); err != nil {
+				return err
+			}
 		default:
 			return invalid(field, "this kind of block stands only in replies")
 		}
@@ -239,7 +245,9 @@ func (b ToolResult) validate(field string) error {
 				return invalid(at+".text", "is not valid UTF-8")
 			}
 		case Image:
-			return unimplemented(at, "only text can stand in a tool result so far")
+			if err := inner.validate(at + ".image"); err != nil {
+				return err
+			}
 		default:
 			return invalid(at, "only text and images can stand in a tool result")
 		}

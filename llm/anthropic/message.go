@@ -28,6 +28,9 @@ type block struct {
 	ToolUseID string          `json:"tool_use_id,omitempty"`
 	Content   []block         `json:"content,omitempty"`
 	IsError   bool            `json:"is_error,omitempty"`
+	Source    *source         `json:"source,omitempty"`
+	Title     string          `json:"title,omitempty"`
+	Citations json.RawMessage `json:"citations,omitempty"`
 
 	// raw is the whole of a block that goes back as it came.
 	raw json.RawMessage
@@ -61,7 +64,12 @@ func blocks(content []turns.Block, model string) []block {
 	for _, b := range content {
 		switch b := b.(type) {
 		case turns.Text:
-			out = append(out, block{Type: "text", Text: b.Text})
+			cited, _ := unsealAny(b.Seal)
+			out = append(out, block{Type: "text", Text: b.Text, Citations: json.RawMessage(cited)})
+		case turns.Image:
+			out = append(out, image(b))
+		case turns.Document:
+			out = append(out, document(b))
 		case turns.ToolUse:
 			out = append(out, block{Type: "tool_use", ID: b.ID, Name: b.Name, Input: wire.Object(b.InputJSON)})
 		case turns.ToolResult:

@@ -9,7 +9,7 @@ import (
 )
 
 // builderVersion grows with every change of the bytes that Build makes.
-const builderVersion = 2
+const builderVersion = 3
 
 // defaultMaxTokens is sent where neither the options nor the endpoint say how long a reply may be: the API wants a number.
 // With a budget for thinking, which counts against it, it is added to the budget.
@@ -55,7 +55,7 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 		return turns.Request{}, &turns.Error{Code: turns.CodeInvalidField, Field: "input.options.temperature",
 			Problem: "models of this provider take no temperature; leave it unset"}
 	}
-	history, err := wire.MessagesFor(prompt, isOurs)
+	history, err := wire.HistoryOf(prompt, takes(route.ProviderModel))
 	if err != nil {
 		return turns.Request{}, err
 	}
@@ -63,19 +63,15 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 		Model:         route.ProviderModel,
 		MaxTokens:     maxTokens(prompt.Options, route.Limits),
 		System:        texts(wire.PlainSystem(prompt.Options)),
-		Messages:      messages(history, route.ProviderModel),
+		Messages:      messages(history.Messages, route.ProviderModel),
 		StopSequences: prompt.Options.StopSequences,
 		Stream:        true,
 	}
-	r.Tools, r.ToolChoice = tools(prompt.Options, history)
+	r.Tools, r.ToolChoice = tools(prompt.Options, history.Messages)
 	if r.Thinking, err = thinkingOf(prompt.Options, r); err != nil {
 		return turns.Request{}, err
 	}
-	body, err := wire.Encode(r)
-	if err != nil {
-		return turns.Request{}, err
-	}
-	return turns.NewRequest(route, body, builderVersion), nil
+	return wire.Built(route, r, builderVersion, media.MaxBody, history)
 }
 
 func maxTokens(o turns.Options, l turns.Limits) int {

@@ -9,7 +9,8 @@ import (
 const sealer = "anthropic.messages/"
 
 // seal is what is kept of a block to send it back, and the model that made it. Of thinking that is its signature, or what the
-// vendor sealed it into: a model can't be trusted with another's. Of a block that is not read it is the block itself.
+// vendor sealed it into: a model can't be trusted with another's. Of a block that is not read it is the block itself, of text the
+// list of what it cites.
 func seal(model, data string) string {
 	if data == "" {
 		return ""
@@ -32,7 +33,7 @@ func unsealAny(seal string) (data string, ok bool) {
 	return data, ok
 }
 
-// isOurs reports whether a block that is not read came from this vendor.
+// isOurs reports whether a text, or a block that is not read, came from this vendor.
 func isOurs(seal string) bool {
 	data, ok := unsealAny(seal)
 	return ok && json.Valid([]byte(data))

@@ -36,17 +36,19 @@ type startBlock struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Input     json.RawMessage `json:"input"`
+	Citations json.RawMessage `json:"citations"`
 }
 
 // delta is both what a block gains and, in message_delta, why the message stopped.
 type delta struct {
-	Type        string    `json:"type"`
-	Text        wire.Text `json:"text"`
-	Thinking    wire.Text `json:"thinking"`
-	PartialJSON wire.Text `json:"partial_json"`
-	Signature   string    `json:"signature"`
-	StopReason  string    `json:"stop_reason"`
-	StopDetails refusal   `json:"stop_details"`
+	Type        string          `json:"type"`
+	Text        wire.Text       `json:"text"`
+	Thinking    wire.Text       `json:"thinking"`
+	PartialJSON wire.Text       `json:"partial_json"`
+	Signature   string          `json:"signature"`
+	Citation    json.RawMessage `json:"citation"`
+	StopReason  string          `json:"stop_reason"`
+	StopDetails refusal         `json:"stop_details"`
 }
 
 // refusal is how the vendor files a refusal. In another form than this one it says nothing. The explanation beside it is
@@ -86,10 +88,11 @@ type stream struct {
 	model  string
 	blocks wire.Blocks
 	meter  wire.Meter
-	// response is the vendor's id of the message. signature is the open block's so far, and input what its start said of a
-	// call's input.
+	// response is the vendor's id of the message. signature is the open block's so far, cited what its text cites, and input
+	// what its start said of a call's input.
 	response  string
 	signature string
+	cited     wire.Listed
 	input     json.RawMessage
 	// index is the open block's. opaque is the block itself if it is of a kind that is not read.
 	index   int
@@ -131,7 +134,10 @@ var textDeltas = map[string]struct {
 	"input_json_delta": {turns.KindToolUse, func(d *delta) wire.Text { return d.PartialJSON }},
 }
 
-const signatureDelta = "signature_delta"
+const (
+	signatureDelta = "signature_delta"
+	citationsDelta = "citations_delta"
+)
 
 // maxSignature bounds the signature of one block; a longer one is not kept.
 const maxSignature = 256 << 10
@@ -201,7 +207,9 @@ func parse(data []byte, ev *event) error {
 	return wire.ErrMalformed
 }
 
-func known(delta string) bool { return textDeltas[delta].text != nil || delta == signatureDelta }
+func known(delta string) bool {
+	return textDeltas[delta].text != nil || delta == signatureDelta || delta == citationsDelta
+}
 
 // start takes the id of the response, so that it is known however the call ends. The output it counts is a first guess and
 // is left out: a reply whose output was never counted shall show 0, not the guess.
@@ -235,6 +243,7 @@ func (s *stream) blockStart(ev *event, out []turns.Delta) ([]turns.Delta, error)
 	}
 	out = s.blocks.Start(out, start)
 	if start.Kind == turns.KindText {
+		s.cited.AddAll(b.Citations)
 		return s.blocks.Add(out, b.Text), nil
 	}
 	return s.blocks.Add(out, b.Thinking), nil
@@ -253,8 +262,12 @@ func (s *stream) blockDelta(ev *event, out []turns.Delta) ([]turns.Delta, error)
 	case !here:
 		return out, wire.ErrMalformed
 	}
-	if ev.Delta.Type == signatureDelta {
+	switch ev.Delta.Type {
+	case signatureDelta:
 		s.sign(ev.Delta.Signature)
+		return out, nil
+	case citationsDelta:
+		s.cited.Add(ev.Delta.Citation)
 		return out, nil
 	}
 	more := textDeltas[ev.Delta.Type]
@@ -284,6 +297,8 @@ func (s *stream) blockStop(ev *event, out []turns.Delta) ([]turns.Delta, error) 
 // some servers do, has it from there.
 func (s *stream) endBlock(out []turns.Delta) []turns.Delta {
 	switch s.blocks.Kind() {
+	case turns.KindText:
+		out = s.blocks.Seal(out, seal(s.model, s.cited.JSON()))
 	case turns.KindThinking:
 		if len(s.signature) <= maxSignature {
 			out = s.blocks.Seal(out, seal(s.model, s.signature))
@@ -295,7 +310,7 @@ func (s *stream) endBlock(out []turns.Delta) []turns.Delta {
 	case turns.KindOpaque:
 		out = s.blocks.Seal(out, seal(s.model, s.opaque.JSON()))
 	}
-	s.signature, s.input, s.opaque = "", nil, nil
+	s.signature, s.input, s.opaque, s.cited = "", nil, nil, wire.Listed{}
 	return s.blocks.End(out)
 }
 

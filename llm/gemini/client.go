@@ -4,11 +4,11 @@
 // the prompt; a stream that offers to go on by another request is one that was cut, and is never gone on with by itself:
 // that would be a second bill for the prompt.
 //
-// Text, tool calls, their results and thinking go out and come in. A call comes whole. The vendor signs the first call of a
-// step, and text or thoughts at times: the signature is kept as a seal and goes back to the same model on the same part. A
-// signature of text, which has no place for a seal, is kept as thinking of which nothing is shown, behind that text. Thoughts
-// themselves don't go back; the vendor does not ask for them. A call that another model made goes out with the word by which
-// this vendor takes it unsigned.
+// Text, images, documents, tool calls, their results and thinking go out; text, calls and thinking come in. A call comes
+// whole. The vendor signs the first call of a step, and text or thoughts at times: the signature is kept as a seal and goes
+// back to the same model on the same part. One that came in a part of its own is kept as thinking of which nothing is shown,
+// and goes back in a part of its own. Thoughts themselves don't go back; the vendor does not ask for them. A call that another
+// model made goes out with the word by which this vendor takes it unsigned.
 //
 // What surprises: usage is a running total, so a call that was cut has an
 // exact figure all the same. How long to wait after a refusal stands in the body of the error, not in a header. The vendor

@@ -18,6 +18,8 @@ type part struct {
 	Text             *string           `json:"text,omitempty"`
 	FunctionCall     *functionCall     `json:"functionCall,omitempty"`
 	FunctionResponse *functionResponse `json:"functionResponse,omitempty"`
+	InlineData       *blob             `json:"inlineData,omitempty"`
+	FileData         *fileData         `json:"fileData,omitempty"`
 	ThoughtSignature string            `json:"thoughtSignature,omitempty"`
 }
 
@@ -31,6 +33,7 @@ type functionResponse struct {
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`
 	Response response `json:"response"`
+	Parts    []part   `json:"parts,omitempty"`
 }
 
 // response has one of the two.
@@ -54,13 +57,23 @@ func contents(history []turns.Message, model string) (out []content) {
 
 func parts(blocks []turns.Block, model string, names map[string]string) (out []part) {
 	called := false
+	var behind []part // the results, before what else the user sent
 	for _, b := range blocks {
+		if _, result := b.(turns.ToolResult); !result {
+			out, behind = append(out, behind...), nil
+		}
 		switch b := b.(type) {
 		case turns.Text:
-			out = append(out, part{Text: &b.Text})
+			signature, _ := unseal(model, b.Seal)
+			out = append(out, part{Text: &b.Text, ThoughtSignature: signature})
+		case turns.Image:
+			out = append(out, mediaPart(b.MediaType, b.Data, b.URL))
+		case turns.Document:
+			out = append(out, mediaPart(b.MediaType, b.Data, b.URL))
 		case turns.Thinking:
-			if signature, ok := unseal(model, b.Seal); ok {
-				out = sign(out, signature)
+			// A signature that came apart from words goes back so: it must not be given to a part that had none.
+			if signature, ok := unseal(model, b.Seal); ok && signature != "" {
+				out = append(out, part{Text: new(string), ThoughtSignature: signature})
 			}
 		case turns.ToolUse:
 			names[b.ID] = b.Name
@@ -72,22 +85,11 @@ func parts(blocks []turns.Block, model string, names map[string]string) (out []p
 			p.ThoughtSignature, called = signature, true
 			out = append(out, p)
 		case turns.ToolResult:
-			out = append(out, part{FunctionResponse: &functionResponse{b.ToolUseID, names[b.ToolUseID], responseOf(b)}})
+			r, images := resultOf(b, names[b.ToolUseID], model)
+			out, behind = append(out, part{FunctionResponse: &r}), append(behind, images...)
 		}
 	}
-	return out
-}
-
-// sign gives a signature to the text that it came with, or lets it stand alone.
-func sign(out []part, signature string) []part {
-	if signature == "" {
-		return out
-	}
-	if n := len(out); n > 0 && out[n-1].Text != nil && out[n-1].ThoughtSignature == "" {
-		out[n-1].ThoughtSignature = signature
-		return out
-	}
-	return append(out, part{Text: new(string), ThoughtSignature: signature})
+	return append(out, behind...)
 }
 
 func responseOf(r turns.ToolResult) response {

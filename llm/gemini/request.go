@@ -8,7 +8,7 @@ import (
 )
 
 // builderVersion grows with every change of the bytes that Build makes.
-const builderVersion = 1
+const builderVersion = 2
 
 // request is the body of a call. The order of its fields is the order of the bytes, so a change of it is a new builder
 // version: a retry on another worker must send the same bytes. The model is that of the URL, which the vendor allows here: the
@@ -57,23 +57,19 @@ type thinkingConfig struct {
 // Build implements turns.Generator's method for this endpoint. Without a limit from options or endpoint none is sent: the
 // model's own holds then.
 func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, error) {
-	history, err := wire.Messages(prompt)
+	history, err := wire.HistoryOf(prompt, takes(route.ProviderModel))
 	if err != nil {
 		return turns.Request{}, err
 	}
 	collection, name := nameOf(route.ProviderModel)
 	r := request{
 		Model:             collection + "/" + name,
-		Contents:          contents(history, route.ProviderModel),
+		Contents:          contents(history.Messages, route.ProviderModel),
 		SystemInstruction: systemOf(prompt.Options),
 		GenerationConfig:  generationOf(prompt.Options, route.Limits),
 	}
 	r.Tools, r.ToolConfig = tools(prompt.Options)
-	body, err := wire.Encode(r)
-	if err != nil {
-		return turns.Request{}, err
-	}
-	return turns.NewRequest(route, body, builderVersion), nil
+	return wire.Built(route, r, builderVersion, maxBody, history)
 }
 
 func systemOf(o turns.Options) *content {

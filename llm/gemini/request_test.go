@@ -94,7 +94,7 @@ func TestSignaturesGoBackOnTheirOwnParts(t *testing.T) {
 	got := build(t, turns.Limits{}, turns.Prompt{Messages: []turns.Message{
 		user(text("a")),
 		assistant(
-			turns.Thinking{Text: "hm", Seal: sealed + "th"}, text("b"), turns.Thinking{Redacted: true, Seal: sealed + "tx"},
+			turns.Thinking{Text: "hm", Seal: sealed + "th"}, turns.Text{Text: "b", Seal: sealed + "tx"}, turns.Thinking{Redacted: true, Seal: sealed + "al"},
 			turns.ToolUse{ID: "1", Name: "f", InputJSON: `{"n": 12345678901234567890.10}`, Seal: sealed + "cl"},
 			turns.ToolUse{ID: "2", Name: "g", InputJSON: `{"cut`, Seal: sealed}),
 		user(result("1"), turns.ToolResult{ToolUseID: "2", IsError: true}),
@@ -103,7 +103,7 @@ func TestSignaturesGoBackOnTheirOwnParts(t *testing.T) {
 	}})
 	require.JSONEq(t, `{"model":"models/gemini-3.5-flash","contents":[
 		{"role":"user","parts":[{"text":"a"}]},
-		{"role":"model","parts":[{"text":"","thoughtSignature":"th"},{"text":"b","thoughtSignature":"tx"},
+		{"role":"model","parts":[{"text":"","thoughtSignature":"th"},{"text":"b","thoughtSignature":"tx"},{"text":"","thoughtSignature":"al"},
 			{"functionCall":{"id":"1","name":"f","args":{"n":12345678901234567890.10}},"thoughtSignature":"cl"},
 			{"functionCall":{"id":"2","name":"g","args":{}}}]},
 		{"role":"user","parts":[{"functionResponse":{"id":"1","name":"f","response":{"output":"12"}}},

@@ -137,12 +137,14 @@ func (s *stream) part(out []turns.Delta, p *saidPart) []turns.Delta {
 		out = s.blocks.In(out, turns.KindText)
 		out = s.blocks.Add(out, p.Text)
 	}
-	if p.Signature != "" {
-		out = s.blocks.Start(out, turns.BlockStarted{Kind: turns.KindThinking, Redacted: true})
-		out = s.blocks.Seal(out, seal(s.model, p.Signature))
-		out = s.blocks.End(out)
+	if p.Signature == "" {
+		return out
 	}
-	return out
+	if len(p.Text) == 0 {
+		out = s.blocks.Start(out, turns.BlockStarted{Kind: turns.KindThinking, Redacted: true})
+	}
+	out = s.blocks.Seal(out, seal(s.model, p.Signature))
+	return s.blocks.End(out)
 }
 
 func (s *stream) thought(out []turns.Delta, p *saidPart) []turns.Delta {

@@ -121,13 +121,13 @@ func TestPartsOfAllKindsAreBlocks(t *testing.T) {
 		got = append(got, block{b.Kind, b.Redacted, b.Seal != "", b.Text})
 	}
 	require.Equal(t, []block{
-		{turns.KindThinking, false, true, "hm"}, {turns.KindText, false, false, "ab"}, {turns.KindThinking, true, true, ""},
+		{turns.KindThinking, false, true, "hm"}, {turns.KindText, false, true, "ab"},
 		{turns.KindText, false, false, "c"}, {turns.KindToolUse, false, true, `{"b":2,"a":12345678901234567890}`},
 		{turns.KindToolUse, false, true, "{}"}, {turns.KindToolUse, false, true, "{}"},
 	}, got)
-	require.Equal(t, "1", r.Blocks[4].ToolUseID)
-	require.NotEmpty(t, r.Blocks[5].ToolUseID)
-	require.NotEqual(t, r.Blocks[5].ToolUseID, r.Blocks[6].ToolUseID)
+	require.Equal(t, "1", r.Blocks[3].ToolUseID)
+	require.NotEmpty(t, r.Blocks[4].ToolUseID)
+	require.NotEqual(t, r.Blocks[4].ToolUseID, r.Blocks[5].ToolUseID)
 }
 
 func TestOnlyTheFirstCandidateIsRead(t *testing.T) {

@@ -97,13 +97,15 @@ func (c *Client) Generate(ctx context.Context, call turns.Call) iter.Seq2[turns.
 		Limits: call.Request.Route.Limits,
 
 		MaySend: call.MaySend,
-	}, vendor)
+	}, vendor(call.Request.Route.ProviderModel))
 }
 
 // vendor is what is this vendor's own, and that of the servers and gateways that are compatible with it.
-var vendor = wire.Vendor{
-	RequestID:  RequestIDs(),
-	Translator: func() wire.Translator { return new(stream) },
-	Classify:   classify,
-	Extra:      wire.GatewayExtra,
+func vendor(model string) wire.Vendor {
+	return wire.Vendor{
+		RequestID:  RequestIDs(),
+		Translator: func() wire.Translator { return &stream{model: model} },
+		Classify:   classify,
+		Extra:      wire.GatewayExtra,
+	}
 }

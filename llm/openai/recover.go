@@ -72,7 +72,7 @@ func (c *Client) recover(ctx context.Context, lost turns.LostCall) ([]turns.Delt
 	case !kept.isWhole():
 		return nil, notThere()
 	}
-	return kept.deltas()
+	return kept.deltas(lost.Request.Route.ProviderModel)
 }
 
 // errNotKept says that an endpoint was not asked to keep its replies.
@@ -157,7 +157,7 @@ func (c *Client) get(ctx context.Context, id string, limits turns.Limits) (*comp
 }
 
 func (c *Client) ask(ctx context.Context, target string, limits turns.Limits, into any) error {
-	answer, err := c.http.Ask(ctx, wire.Post{Method: http.MethodGet, URL: target, Header: c.header, Limits: limits}, vendor)
+	answer, err := c.http.Ask(ctx, wire.Post{Method: http.MethodGet, URL: target, Header: c.header, Limits: limits}, vendor(""))
 	if err != nil {
 		return err
 	}
@@ -169,8 +169,8 @@ func (c *Client) ask(ctx context.Context, target string, limits turns.Limits, in
 
 // deltas is a kept reply as its stream would have given it, but for where its text is cut: it is read as a stream of one
 // chunk.
-func (c *completion) deltas() ([]turns.Delta, error) {
-	s, whole := new(stream), c.Choices[0]
+func (c *completion) deltas(model string) ([]turns.Delta, error) {
+	s, whole := &stream{model: model}, c.Choices[0]
 	for i := range whole.Message.ToolCalls {
 		whole.Message.ToolCalls[i].Index = &i // a message has them in a row, and calls without ids are told apart by it
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // builderVersion grows with every change of the bytes that Build makes.
-const builderVersion = 2
+const builderVersion = 3
 
 // request is the body of a call. The order of its fields is the order of the bytes, so a change of it is a new builder
 // version: a retry on another worker must send the same bytes. At most one of the two limits is set.
@@ -59,13 +59,13 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 		return turns.Request{}, &turns.Error{Code: turns.CodeInvalidField, Field: "input.options.thinking_budget_tokens",
 			Problem: "models of this provider take no budget for thinking; leave it unset"}
 	}
-	history, err := wire.Messages(prompt)
+	history, err := wire.HistoryOf(prompt, c.takes())
 	if err != nil {
 		return turns.Request{}, err
 	}
 	r := request{
 		Model:         route.ProviderModel,
-		Messages:      c.messages(wire.PlainSystem(prompt.Options), history),
+		Messages:      c.messages(wire.PlainSystem(prompt.Options), history.Messages),
 		Temperature:   prompt.Options.Temperature,
 		Stop:          prompt.Options.StopSequences,
 		Stream:        true,
@@ -81,11 +81,7 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 	if route.Capabilities.Lookup {
 		r.Store, r.Metadata = true, wire.Metadata(prompt.Origin)
 	}
-	body, err := wire.Encode(r)
-	if err != nil {
-		return turns.Request{}, err
-	}
-	return turns.NewRequest(route, body, builderVersion), nil
+	return wire.Built(route, r, builderVersion, maxBody, history)
 }
 
 // tools are those on offer and the choice among them, which the vendor refuses where there are none.

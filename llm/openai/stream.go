@@ -111,6 +111,8 @@ var failures = map[string]turns.CallClass{
 
 // stream translates the chunks of one response.
 type stream struct {
+	// model is the one that was asked; it is named in the seals.
+	model   string
 	blocks  wire.Blocks
 	meter   wire.Meter
 	calls   calls
@@ -167,7 +169,12 @@ func (s *stream) choice(c *choice, out []turns.Delta) ([]turns.Delta, error) {
 		}
 		s.refused = s.refused || p.kind == turns.KindRefusal
 		out = s.calls.end(out, &s.blocks, s.id)
-		out = s.blocks.In(out, p.kind)
+		if s.blocks.Kind() != p.kind {
+			out = s.blocks.Start(out, turns.BlockStarted{Kind: p.kind})
+			if p.kind == turns.KindRefusal {
+				out = s.blocks.Seal(out, seal(s.model))
+			}
+		}
 		out = s.blocks.Add(out, text)
 	}
 	for i := range c.Delta.ToolCalls {

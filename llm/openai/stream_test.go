@@ -40,7 +40,7 @@ func TestRecordedStreamsAreTranslated(t *testing.T) {
 			reported(turns.Usage{Input: 9, Output: 40}), turns.Finished{StopReason: turns.StopToolUse},
 		},
 		"refusal.sse": {
-			responded, started, turns.BlockStarted{Kind: turns.KindRefusal}, turns.BlockDelta{Text: "I can"},
+			responded, started, turns.BlockStarted{Kind: turns.KindRefusal}, turns.BlockSealed{Data: "openai.chat/demo\n"}, turns.BlockDelta{Text: "I can"},
 			turns.BlockDelta{Text: "not."}, turns.BlockEnded{},
 			reported(turns.Usage{Input: 9, Output: 3}), turns.Finished{StopReason: turns.StopRefusal},
 		},

@@ -35,6 +35,12 @@ func notRun(id string) turns.Block {
 	return turns.ToolResult{ToolUseID: id, IsError: true, Content: []turns.Block{words("This tool was not run: the user went on without it.")}}
 }
 
+// messagesOf is a history as it goes out to an endpoint that takes all and takes nothing back.
+func messagesOf(in []turns.Message) ([]turns.Message, error) {
+	h, err := wire.HistoryOf(turns.Prompt{Messages: in}, wire.Takes{})
+	return h.Messages, err
+}
+
 func TestMessagesAreMergedAndHealed(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -67,14 +73,14 @@ func TestMessagesAreMergedAndHealed(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := fmt.Sprint(tt.in)
-			got, err := wire.Messages(turns.Prompt{Messages: tt.in})
+			got, err := messagesOf(tt.in)
 			require.NoError(t, err)
 			require.Empty(t, cmp.Diff(tt.want, got, cmpopts.EquateEmpty()))
 			require.Equal(t, before, fmt.Sprint(tt.in), "what is stored is not changed")
 		})
 	}
 	for _, messages := range [][]turns.Message{nil, {user(words(" "))}, {user(words("a")), assistant(words("b"))}, {user(result("1"))}} {
-		_, err := wire.Messages(turns.Prompt{Messages: messages})
+		_, err := messagesOf(messages)
 		require.Equal(t, turns.CodeContentEmpty, turns.CodeOf(err))
 	}
 }
@@ -92,9 +98,9 @@ func TestWhatOnlyItsVendorUnderstandsGoesBackWholeOrNotAtAll(t *testing.T) {
 		"one is another's":      {reply(turns.Opaque{Seal: "yours"}, call, words("2")), reply(words("2"))},
 		"all of a lost reply":   {reply(turns.Opaque{}), []turns.Message{user(words("a"), words("b"))}},
 	} {
-		got, err := wire.MessagesFor(turns.Prompt{Messages: tt.in}, mine)
+		got, err := wire.HistoryOf(turns.Prompt{Messages: tt.in}, wire.Takes{Mine: mine})
 		require.NoError(t, err)
-		require.Empty(t, cmp.Diff(tt.want, got), name)
+		require.Empty(t, cmp.Diff(tt.want, got.Messages), name)
 	}
 }
 
@@ -105,7 +111,7 @@ func TestIdsThatNotAllVendorsTakeAreReplacedAlikeInCallAndResult(t *testing.T) {
 	for _, id := range ids {
 		in = append(in, assistant(use(id)), user(result(id, words("of "+id))))
 	}
-	got, err := wire.Messages(turns.Prompt{Messages: in})
+	got, err := messagesOf(in)
 	require.NoError(t, err)
 	seen := map[string]bool{}
 	for i := range ids {
@@ -117,23 +123,9 @@ func TestIdsThatNotAllVendorsTakeAreReplacedAlikeInCallAndResult(t *testing.T) {
 		seen[call.ID] = true
 	}
 	require.True(t, seen["ok"])
-	again, err := wire.Messages(turns.Prompt{Messages: in})
+	again, err := messagesOf(in)
 	require.NoError(t, err)
 	require.Equal(t, got, again, "the same history has the same ids anywhere")
-}
-
-func TestWhatCanNotBeSentYetIsRefusedByName(t *testing.T) {
-	for name, block := range map[string]turns.Block{
-		"an image":   turns.Image{URL: "u"},
-		"a document": turns.ToolResult{Content: []turns.Block{turns.Document{}}},
-	} {
-		_, err := wire.Messages(turns.Prompt{Messages: []turns.Message{user(block)}})
-		var refused *turns.Error
-		require.ErrorAs(t, err, &refused)
-		require.Equal(t, turns.CodeUnimplemented, refused.Code)
-		require.Equal(t, "input.content", refused.Field)
-		require.Contains(t, refused.Problem, name)
-	}
 }
 
 // drawBlock draws what can be stored of a turn or a reply, poison included.
@@ -156,7 +148,7 @@ func TestWhateverIsStoredAProviderGetsAHistoryInOrder(t *testing.T) {
 			}
 			in = append(in, m)
 		}
-		got, err := wire.Messages(turns.Prompt{Messages: append(in, user(words("now")))})
+		got, err := messagesOf(append(in, user(words("now"))))
 		require.NoError(t, err)
 		used := map[string]bool{}
 		var open []string

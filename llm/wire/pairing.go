@@ -22,31 +22,35 @@ var (
 type openCall struct{ stored, sent string }
 
 // pairCalls gives every call its answer and every answer its call.
-func pairCalls(messages []turns.Message) []turns.Message {
+func (h *healer) pairCalls(messages []turns.Message) []turns.Message {
 	used := make(map[string]bool)
 	var open []openCall
 	for i := range messages {
 		m := &messages[i]
 		if m.Role == turns.RoleAssistant {
-			m.Content, open = nameCalls(m.Content, used)
+			m.Content, open = h.nameCalls(m.Content, used)
 			continue
 		}
-		m.Content, open = answer(m.Content, open), nil
+		m.Content, open = h.answer(m.Content, open), nil
 	}
 	return messages
 }
 
 // nameCalls puts the ids of a message's calls into the form that is sent. A second call under an id of the same message
 // could never be answered apart from the first, and is left out.
-func nameCalls(content []turns.Block, used map[string]bool) (out []turns.Block, open []openCall) {
+func (h *healer) nameCalls(content []turns.Block, used map[string]bool) (out []turns.Block, open []openCall) {
 	seen := make(map[string]bool)
 	for _, b := range content {
 		if use, ok := b.(turns.ToolUse); ok {
 			if seen[use.ID] {
+				h.healed.Count(turns.HealedDuplicate)
 				continue
 			}
 			seen[use.ID] = true
 			call := openCall{use.ID, callID(use.ID, used)}
+			if call.sent != call.stored {
+				h.healed.Count(turns.HealedID)
+			}
 			use.ID, open = call.sent, append(open, call)
 			b = use
 		}
@@ -67,12 +71,14 @@ func callID(id string, used map[string]bool) string {
 }
 
 // answer puts one result for each open call before the rest of a user's message.
-func answer(content []turns.Block, open []openCall) []turns.Block {
+func (h *healer) answer(content []turns.Block, open []openCall) []turns.Block {
 	results := make(map[string]turns.ToolResult)
 	var rest []turns.Block
+	given := 0
 	for _, b := range content {
 		if r, ok := b.(turns.ToolResult); ok {
 			results[r.ToolUseID] = r
+			given++
 		} else {
 			rest = append(rest, b)
 		}
@@ -80,7 +86,10 @@ func answer(content []turns.Block, open []openCall) []turns.Block {
 	out := make([]turns.Block, 0, len(open)+len(rest))
 	for _, call := range open {
 		r, ok := results[call.stored]
-		if !ok {
+		if ok {
+			given--
+		} else {
+			h.healed.Count(turns.HealedUnanswered)
 			r = turns.ToolResult{IsError: true, Content: []turns.Block{turns.Text{Text: notRun}}}
 		}
 		if r.IsError && len(r.Content) == 0 {
@@ -88,6 +97,9 @@ func answer(content []turns.Block, open []openCall) []turns.Block {
 		}
 		r.ToolUseID = call.sent
 		out = append(out, r)
+	}
+	for range given {
+		h.healed.Count(turns.HealedOrphan) // of no call, or older than another of the same call
 	}
 	return append(out, rest...)
 }

@@ -15,21 +15,6 @@ func CleanText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 }
 
-func nameOf(b turns.Block) string {
-	switch b.(type) {
-	case turns.Image:
-		return "an image"
-	case turns.Document:
-		return "a document"
-	}
-	return "a block of this kind"
-}
-
-func unimplemented(field, what string) *turns.Error {
-	return &turns.Error{Code: turns.CodeUnimplemented, Field: field,
-		Problem: fmt.Sprintf("%s can't be sent to a model yet; leave it out", what)}
-}
-
 // MaxOutput is how many tokens a reply may take: what the options ask for, within the limit of the endpoint. 0 is
 // neither.
 func MaxOutput(o turns.Options, l turns.Limits) int {

@@ -44,17 +44,20 @@ type part struct {
 	Summary   []words         `json:"summary"`
 }
 
+// words are a text with what it cites.
 type words struct {
-	Text wire.Text `json:"text"`
+	Text        wire.Text       `json:"text"`
+	Annotations json.RawMessage `json:"annotations"`
 }
 
 // delta is what a step gains.
 type delta struct {
-	Type      string    `json:"type"`
-	Text      wire.Text `json:"text"`
-	Content   words     `json:"content"`
-	Arguments wire.Text `json:"arguments"`
-	Signature string    `json:"signature"`
+	Type        string          `json:"type"`
+	Text        wire.Text       `json:"text"`
+	Annotations json.RawMessage `json:"annotations"`
+	Content     words           `json:"content"`
+	Arguments   wire.Text       `json:"arguments"`
+	Signature   string          `json:"signature"`
 }
 
 // usage is a running total. Input contains what was read from a cache; thoughts are not in the output, and results of the
@@ -80,7 +83,7 @@ func (u *usage) turns() turns.Usage {
 // the names of fields here for something else; the event is given back without it, and so means nothing.
 func parse(data []byte, ev *event) error {
 	d := &ev.Delta
-	*ev = event{Delta: delta{Text: d.Text[:0], Content: words{d.Content.Text[:0]}, Arguments: d.Arguments[:0]}}
+	*ev = event{Delta: delta{Text: d.Text[:0], Content: words{Text: d.Content.Text[:0]}, Arguments: d.Arguments[:0]}}
 	if json.Unmarshal(data, ev) == nil {
 		return nil
 	}

@@ -3,12 +3,13 @@ package interactions
 import (
 	"encoding/json"
 
+	"github.com/turnd/turnd/llm/gemini"
 	"github.com/turnd/turnd/llm/wire"
 	"github.com/turnd/turnd/turns"
 )
 
 // builderVersion grows with every change of the bytes that Build makes.
-const builderVersion = 1
+const builderVersion = 2
 
 // request is the body of a call. The order of its fields is the order of the bytes, so a change of it is a new builder
 // version: a retry on another worker must send the same bytes.
@@ -51,23 +52,16 @@ type allowedTools struct {
 // step is every kind of input; each uses some of the fields. The result of a call may be the empty text.
 type step struct {
 	Type      string          `json:"type"`
-	Content   []text          `json:"content,omitempty"`
-	Summary   []text          `json:"summary,omitempty"`
+	Content   []piece         `json:"content,omitempty"`
+	Summary   []piece         `json:"summary,omitempty"`
 	Signature string          `json:"signature,omitempty"`
 	ID        string          `json:"id,omitempty"`
 	CallID    string          `json:"call_id,omitempty"`
 	Name      string          `json:"name,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Result    *string         `json:"result,omitempty"`
+	Result    any             `json:"result,omitempty"`
 	IsError   bool            `json:"is_error,omitempty"`
 }
-
-type text struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-}
-
-func textOf(s string) text { return text{"text", s} }
 
 // Build implements turns.Generator's method for this endpoint. Labels go with what is stored alone: to anything else they
 // would be of no use.
@@ -76,14 +70,14 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 		return turns.Request{}, &turns.Error{Code: turns.CodeInvalidField, Field: "input.options.thinking_budget_tokens",
 			Problem: "this endpoint takes no budget for thinking; leave it unset"}
 	}
-	history, err := wire.Messages(prompt)
+	history, err := wire.HistoryOf(prompt, takes(route.ProviderModel))
 	if err != nil {
 		return turns.Request{}, err
 	}
 	kept := route.Capabilities.Resume
 	r := request{
 		Model:            route.ProviderModel,
-		Input:            steps(history, route.ProviderModel),
+		Input:            steps(history.Messages, route.ProviderModel),
 		Tools:            tools(prompt.Options),
 		GenerationConfig: generationOf(prompt.Options, route.Limits),
 		Stream:           true, Store: kept, Background: kept,
@@ -94,11 +88,7 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 	if kept {
 		r.Labels = wire.Metadata(prompt.Origin)
 	}
-	body, err := wire.Encode(r)
-	if err != nil {
-		return turns.Request{}, err
-	}
-	return turns.NewRequest(route, body, builderVersion), nil
+	return wire.Built(route, r, builderVersion, gemini.MediaOf(r.Model).MaxBody, history)
 }
 
 // generationOf is nil where nothing is asked for.
@@ -148,21 +138,22 @@ func steps(history []turns.Message, model string) (out []step) {
 		}
 		begin := len(out)
 		for _, b := range m.Content {
-			switch b := b.(type) {
-			case turns.Text:
+			if p, ok := pieceOf(b); ok {
 				if n := len(out); n == begin || out[n-1].Type != words {
 					out = append(out, step{Type: words})
 				}
 				last := &out[len(out)-1]
-				last.Content = append(last.Content, textOf(b.Text))
+				last.Content = append(last.Content, p)
+				continue
+			}
+			switch b := b.(type) {
 			case turns.Thinking:
 				out = appendThought(out, b, model)
 			case turns.ToolUse:
 				names[b.ID] = b.Name
 				out = append(out, step{Type: "function_call", ID: b.ID, Name: b.Name, Arguments: wire.Object(b.InputJSON)})
 			case turns.ToolResult:
-				result := wire.TextOf(b.Content)
-				out = append(out, step{Type: "function_result", CallID: b.ToolUseID, Name: names[b.ToolUseID], Result: &result, IsError: b.IsError})
+				out = append(out, step{Type: "function_result", CallID: b.ToolUseID, Name: names[b.ToolUseID], Result: resultOf(b), IsError: b.IsError})
 			}
 		}
 	}
@@ -177,7 +168,7 @@ func appendThought(out []step, t turns.Thinking, model string) []step {
 	}
 	s := step{Type: "thought", Signature: signature}
 	if t.Text != "" {
-		s.Summary = []text{textOf(t.Text)}
+		s.Summary = []piece{textOf(t.Text)}
 	}
 	return append(out, s)
 }

@@ -38,7 +38,14 @@ var deltas = map[string]*struct {
 	step string
 	add  func(*stream, *delta, []turns.Delta) []turns.Delta
 }{
-	"text": {stepOutput, func(s *stream, d *delta, out []turns.Delta) []turns.Delta { return s.say(turns.KindText, d.Text, out) }},
+	"text": {stepOutput, func(s *stream, d *delta, out []turns.Delta) []turns.Delta {
+		s.cited.AddAll(d.Annotations)
+		return s.say(turns.KindText, d.Text, out)
+	}},
+	"text_annotation_delta": {stepOutput, func(s *stream, d *delta, out []turns.Delta) []turns.Delta {
+		s.cited.AddAll(d.Annotations)
+		return out
+	}},
 	"thought_summary": {stepThought, func(s *stream, d *delta, out []turns.Delta) []turns.Delta {
 		return s.say(turns.KindThinking, d.Content.Text, out)
 	}},
@@ -80,11 +87,12 @@ type stream struct {
 	last   string
 	behind bool
 	// step is the kind of the open step, empty if none is open or if it is skipped; index is its place, signature what came
-	// of its thought's, and input what its start said of a call's.
+	// of its thought's, cited what its text cites, and input what its start said of a call's.
 	step      string
 	index     int
 	begun     bool
 	signature string
+	cited     wire.Listed
 	input     json.RawMessage
 	calls     int
 	// over says that the interaction ended, however it did.
@@ -169,6 +177,7 @@ func (s *stream) start(p *part, out []turns.Delta) []turns.Delta {
 	switch s.step {
 	case stepOutput:
 		for _, w := range p.Content {
+			s.cited.AddAll(w.Annotations)
 			out = s.say(turns.KindText, w.Text, out)
 		}
 	case stepThought:
@@ -235,6 +244,10 @@ func (s *stream) stepStop(ev *event, out []turns.Delta) ([]turns.Delta, error) {
 // that was given its whole input at its start has it from there.
 func (s *stream) endStep(out []turns.Delta) []turns.Delta {
 	switch s.step {
+	case stepOutput:
+		if s.blocks.Kind() == turns.KindText {
+			out = s.blocks.Seal(out, seal(s.model, s.cited.JSON()))
+		}
 	case stepThought:
 		if len(s.signature) > maxSignature {
 			s.signature = ""
@@ -248,7 +261,7 @@ func (s *stream) endStep(out []turns.Delta) []turns.Delta {
 			out = s.blocks.Add(out, wire.Text(s.input))
 		}
 	}
-	s.step, s.begun, s.signature, s.input = "", false, "", nil
+	s.step, s.begun, s.signature, s.cited, s.input = "", false, "", wire.Listed{}, nil
 	return s.blocks.End(out)
 }
 

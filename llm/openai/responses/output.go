@@ -41,6 +41,7 @@ type output struct {
 	Content   json.RawMessage `json:"content"`
 	Summary   []part          `json:"summary"`
 	Encrypted string          `json:"encrypted_content"`
+	Phase     json.RawMessage `json:"phase"`
 	CallID    string          `json:"call_id"`
 	Name      string          `json:"name"`
 	Arguments wire.Text       `json:"arguments"`
@@ -74,6 +75,23 @@ type part struct {
 	Type    string    `json:"type"`
 	Text    wire.Text `json:"text"`
 	Refusal wire.Text `json:"refusal"`
+	// Annotations are what a text cites, in a form of their own each.
+	Annotations json.RawMessage `json:"annotations"`
+}
+
+// cited are the annotations as they go back; nil is none.
+func (p *part) cited() json.RawMessage {
+	var each []json.RawMessage
+	if json.Unmarshal(p.Annotations, &each) != nil || len(each) == 0 {
+		return nil
+	}
+	return p.Annotations
+}
+
+// phase is which part of the answer a message is; empty where the vendor does not say.
+func (o *output) phase() (phase string) {
+	_ = json.Unmarshal(o.Phase, &phase) // what is no text says nothing
+	return phase
 }
 
 // parts reads the content of an item; what can't be read has none.

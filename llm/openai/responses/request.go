@@ -10,7 +10,7 @@ import (
 )
 
 // builderVersion grows with every change of the bytes that Build makes.
-const builderVersion = 1
+const builderVersion = 2
 
 // request is the body of a call. The order of its fields is the order of the bytes, so a change of it is a new builder
 // version: a retry on another worker must send the same bytes.
@@ -71,13 +71,13 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 	if err := check(prompt.Options); err != nil {
 		return turns.Request{}, err
 	}
-	history, err := wire.Messages(prompt)
+	history, err := wire.HistoryOf(prompt, takes(route.ProviderModel))
 	if err != nil {
 		return turns.Request{}, err
 	}
 	r := request{
 		Model:           route.ProviderModel,
-		Input:           items(history, route.ProviderModel),
+		Input:           items(history.Messages, route.ProviderModel),
 		MaxOutputTokens: wire.MaxOutput(prompt.Options, route.Limits),
 		Temperature:     prompt.Options.Temperature,
 		Background:      route.Capabilities.Resume,
@@ -93,11 +93,7 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 	} else if mayReason(r.Model) {
 		r.Include = []string{sealedReasoning}
 	}
-	body, err := wire.Encode(r)
-	if err != nil {
-		return turns.Request{}, err
-	}
-	return turns.NewRequest(route, body, builderVersion), nil
+	return wire.Built(route, r, builderVersion, media.MaxBody, history)
 }
 
 // inSession says that calls are made in a conversation.

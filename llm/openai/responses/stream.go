@@ -38,12 +38,14 @@ type stream struct {
 	open     bool
 	said     bool
 	skipping bool
-	items    int // that were begun
-	calls    bool
-	refused  bool
-	over     bool // the response has ended, however it did
-	seen     progress
-	event    event // the last one read
+	// beside is what is known of the open text besides its words, and of the item's other texts its phase.
+	beside  beside
+	items   int // that were begun
+	calls   bool
+	refused bool
+	over    bool // the response has ended, however it did
+	seen    progress
+	event   event // the last one read
 }
 
 // handlers are what is read of a stream; events of other types mean nothing here.
@@ -54,6 +56,7 @@ var handlers = map[string]func(*stream, *event, []turns.Delta) ([]turns.Delta, e
 	"response.output_item.added":             (*stream).itemAdded,
 	"response.output_item.done":              (*stream).itemDone,
 	"response.content_part.added":            (*stream).partAdded,
+	"response.content_part.done":             (*stream).partDone,
 	"response.reasoning_summary_part.added":  (*stream).summaryAdded,
 	"response.output_text.delta":             (*stream).text,
 	"response.refusal.delta":                 (*stream).refusal,
@@ -133,7 +136,7 @@ func (s *stream) itemAdded(ev *event, out []turns.Delta) ([]turns.Delta, error) 
 // begin opens an item. Its blocks begin with what is said in it; only a call has all of its beginning here.
 func (s *stream) begin(index int, o *output, out []turns.Delta) []turns.Delta {
 	out = s.blocks.End(out)
-	s.item, s.index, s.open, s.said = o.Type, index, true, false
+	s.item, s.index, s.open, s.said, s.beside = o.Type, index, true, false, beside{Phase: o.phase()}
 	s.skipping = !o.isRead()
 	s.items++
 	if o.Type == kindCall {
@@ -146,9 +149,26 @@ func (s *stream) begin(index int, o *output, out []turns.Delta) []turns.Delta {
 // partAdded ends the part before: each part is a block of its own.
 func (s *stream) partAdded(ev *event, out []turns.Delta) ([]turns.Delta, error) {
 	if s.open && s.item == kindMessage && ev.Index == s.index {
-		out = s.blocks.End(out)
+		out = s.endText(out)
 	}
 	return out, nil
+}
+
+// partDone says what a text cites.
+func (s *stream) partDone(ev *event, out []turns.Delta) ([]turns.Delta, error) {
+	if s.open && s.item == kindMessage && ev.Index == s.index {
+		s.beside.Annotations = ev.Part.cited()
+	}
+	return out, nil
+}
+
+// endText ends the open text or refusal with its seal.
+func (s *stream) endText(out []turns.Delta) []turns.Delta {
+	if kind := s.blocks.Kind(); kind == turns.KindText || kind == turns.KindRefusal {
+		out = s.blocks.Seal(out, sealText(s.model, s.beside, kind == turns.KindRefusal))
+	}
+	s.beside.Annotations = nil
+	return s.blocks.End(out)
 }
 
 // summaryAdded keeps the parts of a summary apart.
@@ -225,6 +245,9 @@ func (s *stream) finish(o *output, out []turns.Delta) []turns.Delta {
 	if !s.said {
 		out = s.whole(o, out)
 	}
+	if s.item == kindMessage {
+		return s.endMessage(o, out)
+	}
 	if s.item == kindReasoning {
 		sealed := seal(s.model, o.Encrypted)
 		if s.blocks.Kind() == "" && sealed != "" {
@@ -233,6 +256,17 @@ func (s *stream) finish(o *output, out []turns.Delta) []turns.Delta {
 		out = s.blocks.Seal(out, sealed)
 	}
 	return s.blocks.End(out)
+}
+
+// endMessage ends a message's last part, of which the item tells once more what it cites.
+func (s *stream) endMessage(o *output, out []turns.Delta) []turns.Delta {
+	if phase := o.phase(); phase != "" {
+		s.beside.Phase = phase
+	}
+	if parts := o.parts(); len(parts) > 0 && s.beside.Annotations == nil {
+		s.beside.Annotations = parts[len(parts)-1].cited()
+	}
+	return s.endText(out)
 }
 
 // whole says an item that came in one piece.
@@ -249,8 +283,10 @@ func (s *stream) whole(o *output, out []turns.Delta) []turns.Delta {
 		}
 		return out
 	}
+	s.beside.Phase = o.phase()
 	for _, p := range o.parts() {
-		out = s.blocks.End(out)
+		out = s.endText(out)
+		s.beside.Annotations = p.cited()
 		switch p.Type {
 		case "output_text", "text":
 			out = s.say(turns.KindText, p.Text, out)
