@@ -16,6 +16,7 @@ type Metrics struct {
 	tokens        metric.Int64Counter
 	wasted        metric.Int64Counter
 	replies       metric.Int64Counter
+	healings      metric.Int64Counter
 }
 
 // NewMetrics makes the counters.
@@ -31,6 +32,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		{&m.tokens, "turnd.provider.tokens", "{token}", "Tokens of provider calls; cache_read and cache_write are parts of input."},
 		{&m.wasted, "turnd.tokens.wasted", "{token}", "Tokens that were paid for and not delivered, by cause."},
 		{&m.replies, "turnd.replies", "{reply}", "Replies that ended, by status and reason."},
+		{&m.healings, "turnd.history.healed", "{piece}", "What was put right in the histories of requests that were built, by kind; stored rows stay as they are."},
 	} {
 		counter, err := meter.Int64Counter(c.name, metric.WithUnit(c.unit), metric.WithDescription(c.about))
 		if err != nil {
@@ -52,6 +54,13 @@ func (m *Metrics) duplicate(ctx context.Context, layer string) {
 func (m *Metrics) replyEnded(ctx context.Context, status Status, reason Reason) {
 	m.replies.Add(ctx, 1, metric.WithAttributes(
 		attribute.String("status", string(status)), attribute.String("reason", string(reason))))
+}
+
+// healed counts what was put right in a request that was built.
+func (m *Metrics) healed(ctx context.Context, healed Healed) {
+	for kind, n := range healed {
+		m.healings.Add(ctx, int64(n), metric.WithAttributes(attribute.String("kind", string(kind))))
+	}
 }
 
 // callLabels say whose call it was.

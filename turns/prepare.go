@@ -68,7 +68,9 @@ func (s *Service) requestOf(ctx context.Context, key ConversationKey, q Question
 	if err := checkResults(q.Path, q.Turn.Content); err != nil {
 		return Built{}, err
 	}
-	return BuildRequest(s.generator, q)
+	built, err := BuildRequest(s.generator, q)
+	s.metrics.healed(ctx, built.Request.Healed)
+	return built, err
 }
 
 // routes are the entries of a model's route, in their places.
