@@ -26,13 +26,15 @@ type Built struct {
 	Request Request
 	// Start is the row that the window starts at: a user turn of the path, or the turn itself.
 	Start RowID
+	// Tokens is what the prompt takes by the measure that its window was cut by.
+	Tokens int64
 }
 
 // BuildRequest makes the request of a question. It is pure: the same question gives the same bytes on any worker, and
 // nothing is read or written. Fails with CodePromptTooLarge if the turn does not fit into the window together with the calls
 // that it answers, and with the errors of Build. That its results answer open calls is checked before.
 func BuildRequest(b Builder, q Question) (Built, error) {
-	w, err := buildWindow(q.Path, q.Turn.ID, q.Turn.Content, q.Options, q.Route.Limits, q.Pinned)
+	w, err := buildWindow(q)
 	if err != nil {
 		return Built{}, err
 	}
@@ -42,5 +44,5 @@ func BuildRequest(b Builder, q Question) (Built, error) {
 	if err != nil {
 		return Built{}, err
 	}
-	return Built{Request: request, Start: w.start}, nil
+	return Built{Request: request, Start: w.start, Tokens: w.tokens}, nil
 }

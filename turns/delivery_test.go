@@ -75,7 +75,9 @@ func TestToolsAndTheirResultsAreTaken(t *testing.T) {
 
 func TestAChoiceAmongToolsIsCheckedWhereDefaultsAreKnown(t *testing.T) {
 	choose := func(c ToolChoice, tools ...Tool) error {
-		_, err := buildWindow(nil, TurnID(rowID(1)), []Block{Text{Text: "a"}}, Options{ToolChoice: &c}.Or(Options{Tools: tools}), Limits{}, RowID{})
+		q := asking(nil, []Block{Text{Text: "a"}}, 0, RowID{})
+		q.Options = Options{ToolChoice: &c}.Or(Options{Tools: tools})
+		_, err := buildWindow(q)
 		return err
 	}
 	named := ToolChoice{Mode: ToolChoiceTool, ToolName: "f"}

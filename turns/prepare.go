@@ -59,7 +59,7 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 // requestOf reads the path of a question and builds its request.
 func (s *Service) requestOf(ctx context.Context, key ConversationKey, q Question) (Built, error) {
 	if !q.Turn.Parent.IsZero() {
-		path, err := s.store.ReadPath(ctx, key, q.Turn.Parent, PathLimit{Rows: pathRows, Bytes: pathBytes})
+		path, err := s.store.ReadPath(ctx, key, q.Turn.Parent, q.Limit())
 		if err != nil {
 			return Built{}, err
 		}

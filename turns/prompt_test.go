@@ -34,9 +34,15 @@ func texts(p Prompt) string {
 	return strings.Join(out, "|")
 }
 
+// asking is a question of turn 999 below a path.
+func asking(path []PathRow, content []Block, limit int, pinned RowID) Question {
+	return Question{Path: path, Turn: UserTurn{ID: TurnID(rowID(999)), Content: content}, Pinned: pinned,
+		Route: Route{Limits: Limits{WindowTokens: limit}}}
+}
+
 func build(t *testing.T, path []PathRow, limit int, pinned RowID) window {
 	t.Helper()
-	w, err := buildWindow(path, TurnID(rowID(999)), []Block{Text{Text: "now"}}, Options{}, Limits{WindowTokens: limit}, pinned)
+	w, err := buildWindow(asking(path, []Block{Text{Text: "now"}}, limit, pinned))
 	require.NoError(t, err)
 	return w
 }
@@ -97,7 +103,7 @@ func TestAPinnedWindowIsRebuiltWhateverTheLimitSays(t *testing.T) {
 }
 
 func TestATurnAloneOverTheWindowIsRefusedBeforeAnyCall(t *testing.T) {
-	_, err := buildWindow(nil, TurnID(rowID(1)), []Block{Text{Text: strings.Repeat("x", 100)}}, Options{}, Limits{WindowTokens: 10}, RowID{})
+	_, err := buildWindow(asking(nil, []Block{Text{Text: strings.Repeat("x", 100)}}, 10, RowID{}))
 	require.Equal(t, CodePromptTooLarge, CodeOf(err))
 }
 
@@ -133,7 +139,7 @@ func results(ids ...string) (content []Block) {
 }
 
 func TestAReplyGoesIntoThePromptWithAllThatItSaid(t *testing.T) {
-	w, err := buildWindow(toolLine(1), TurnID(rowID(999)), results("b1", "a1"), Options{}, Limits{}, RowID{})
+	w, err := buildWindow(asking(toolLine(1), results("b1", "a1"), 0, RowID{}))
 	require.NoError(t, err)
 	require.Equal(t, Message{Role: RoleAssistant, Content: []Block{
 		Thinking{Text: "hm", Seal: "s"}, ToolUse{ID: "a1", Name: "f", InputJSON: `{"n":12345678901234567890}`},
@@ -147,7 +153,7 @@ func TestAReplyGoesIntoThePromptWithAllThatItSaid(t *testing.T) {
 func TestNoWindowPartsACallFromItsResult(t *testing.T) {
 	path, whole := toolsBelow(line(3), 4), 0
 	for limit := 1; limit < 400; limit++ {
-		w, err := buildWindow(path, TurnID(rowID(999)), results("a4", "b4"), Options{}, Limits{WindowTokens: limit}, RowID{})
+		w, err := buildWindow(asking(path, results("a4", "b4"), limit, RowID{}))
 		if err != nil {
 			require.Equal(t, CodePromptTooLarge, CodeOf(err))
 			require.Zero(t, whole, "a larger window is never too small where a smaller one was not")
@@ -157,9 +163,9 @@ func TestNoWindowPartsACallFromItsResult(t *testing.T) {
 		first := w.prompt.Messages[0]
 		require.Equal(t, RoleUser, first.Role)
 		require.False(t, answersCalls(first.Content))
-		again, err := buildWindow(path, TurnID(rowID(999)), results("a4", "b4"), Options{}, Limits{WindowTokens: 1}, w.start)
+		again, err := buildWindow(asking(path, results("a4", "b4"), 1, w.start))
 		require.Equal(t, CodePromptTooLarge, CodeOf(err), "%v", again)
-		again, err = buildWindow(path, TurnID(rowID(999)), results("a4", "b4"), Options{}, Limits{WindowTokens: 100_000}, w.start)
+		again, err = buildWindow(asking(path, results("a4", "b4"), 100_000, w.start))
 		require.NoError(t, err)
 		require.Equal(t, w, again)
 	}

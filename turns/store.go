@@ -82,7 +82,7 @@ type Claims interface {
 	// that does not exist.
 	Lookup(ctx context.Context, q LookupQuery) (Standing, error)
 	// ReadPath reads rows from a row upwards to the root, newest first, up to a limit. It returns no rows if the first row
-	// does not exist.
+	// does not exist. A row is read by its key, so a path costs as much in a long conversation as in a short one.
 	ReadPath(ctx context.Context, key ConversationKey, from RowID, limit PathLimit) ([]PathRow, error)
 	// Claim inserts replies in flight, each with its call row, its user turn if that is new, and its conversation if
 	// that is new. An item is won only if the conversation is still at ExpectVersion and not deleted, the slot is free,
@@ -147,6 +147,14 @@ type Standing struct {
 type PathLimit struct {
 	Rows  int
 	Bytes int
+	// Until, if not zero, is a row to end with. If it is zero and Model is not empty, the path ends with the row where the
+	// window of the newest reply by that model on it started, of those that are complete or were until another took their
+	// place.
+	Until RowID
+	Model string
+	// Tokens, if not 0, bounds what is read before there is a row to end with: the path ends with the row that takes it to so
+	// many tokens, each row counted at its least, by LeastBytesPerToken and LeastBytesOfRow.
+	Tokens int
 }
 
 // PathRow is one row of a path.

@@ -13,14 +13,20 @@ import (
 
 // The way up is found by ids alone; content is fetched for the rows that are on it. LIMIT 1 keeps that a look-up by key
 // for each row: the planner takes conversations to be short, and would rather read all of one.
-const readPath = `
+//
+// A path knows where to end from the start, or from the row on where it meets a reply whose window started somewhere.
+const (
+	readPath = `
 WITH RECURSIVE path AS (
-	SELECT r.id, r.parent_id, 1 AS depth, octet_length(r.content)::bigint AS bytes
+	SELECT r.id, r.parent_id, 1 AS depth, octet_length(r.content)::bigint AS bytes, 1 + least(octet_length(r.content),
+		@row_bytes::int)::bigint / @token_bytes::int AS tokens, COALESCE(@until::uuid, CASE WHEN` + carriesStart + `END) AS until
 	FROM turns r WHERE r.conversation_key = @key AND r.id = @from AND @rows::int > 0
 	UNION ALL
-	SELECT p.id, p.parent_id, path.depth + 1, path.bytes + octet_length(p.content)
-	FROM path JOIN turns p ON p.conversation_key = @key AND p.id = path.parent_id
-	WHERE path.depth < @rows::int AND path.bytes < @bytes::bigint
+	SELECT r.id, r.parent_id, path.depth + 1, path.bytes + octet_length(r.content), path.tokens + 1 + least(octet_length(r.content),
+		@row_bytes::int) / @token_bytes::int, COALESCE(path.until, CASE WHEN` + carriesStart + `END)
+	FROM path JOIN turns r ON r.conversation_key = @key AND r.id = path.parent_id
+	WHERE path.depth < @rows::int AND path.bytes < @bytes::bigint AND path.id IS DISTINCT FROM path.until
+		AND (path.until IS NOT NULL OR @tokens::bigint = 0 OR path.tokens < @tokens::bigint)
 )
 SELECT` + rowColumns + allContent + `
 FROM path
@@ -29,11 +35,23 @@ JOIN conversations c ON c.conversation_key = t.conversation_key
 LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'
 ORDER BY path.depth`
 
+	carriesStart = ` @model::text <> '' AND r.model = @model::text AND r.role = 'assistant'
+		AND (r.status = 'complete' OR r.reason = 'superseded') THEN r.window_start `
+)
+
+// PathStatement is the statement that reads a path, with its arguments, for whoever wants to know what it costs.
+func PathStatement(key turns.ConversationKey, from turns.RowID, limit turns.PathLimit) (sql string, args pgx.NamedArgs) {
+	return readPath, pgx.NamedArgs{
+		"key": zeronull.UUID(key), "from": zeronull.UUID(from.UUID), "rows": limit.Rows, "bytes": limit.Bytes,
+		"until": zeronull.UUID(limit.Until.UUID), "model": limit.Model, "tokens": limit.Tokens,
+		"token_bytes": turns.LeastBytesPerToken, "row_bytes": turns.LeastBytesOfRow,
+	}
+}
+
 // ReadPath implements turns.Claims.
 func (s *Store) ReadPath(ctx context.Context, key turns.ConversationKey, from turns.RowID, limit turns.PathLimit) ([]turns.PathRow, error) {
-	rows, err := collect(ctx, s.pool, readPath, pgx.NamedArgs{
-		"key": zeronull.UUID(key), "from": zeronull.UUID(from.UUID), "rows": limit.Rows, "bytes": limit.Bytes,
-	}, pgx.RowToStructByName[turnRow])
+	sql, args := PathStatement(key, from, limit)
+	rows, err := collect(ctx, s.pool, sql, args, pgx.RowToStructByName[turnRow])
 	if err != nil {
 		return nil, mapRead("read a path", err)
 	}

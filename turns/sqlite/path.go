@@ -7,22 +7,34 @@ import (
 )
 
 // CROSS JOIN keeps the order of the joins: SQLite would else read the whole conversation to look for the path in it.
-const readPath = `WITH RECURSIVE up (id, parent_id, depth, bytes) AS (
-		SELECT id, parent_id, 1, octet_length(content) FROM turns WHERE conversation_key = @key AND id = @from
+//
+// A path knows where to end from the start, or from the row on where it meets a reply whose window started somewhere.
+const readPath = `WITH RECURSIVE up (id, parent_id, depth, bytes, tokens, until) AS (
+		SELECT r.id, r.parent_id, 1, octet_length(r.content), 1 + min(octet_length(r.content), @row_bytes) / @token_bytes,
+			COALESCE(@until, CASE WHEN ` + carriesStart + `END)
+		FROM turns r WHERE r.conversation_key = @key AND r.id = @from
 		UNION ALL
-		SELECT t.id, t.parent_id, up.depth + 1, up.bytes + octet_length(t.content)
-		FROM up CROSS JOIN turns t ON t.conversation_key = @key AND t.id = up.parent_id
-		WHERE up.depth < @rows AND up.bytes < @bytes)
+		SELECT r.id, r.parent_id, up.depth + 1, up.bytes + octet_length(r.content),
+			up.tokens + 1 + min(octet_length(r.content), @row_bytes) / @token_bytes,
+			COALESCE(up.until, CASE WHEN ` + carriesStart + `END)
+		FROM up CROSS JOIN turns r ON r.conversation_key = @key AND r.id = up.parent_id
+		WHERE up.depth < @rows AND up.bytes < @bytes AND up.id IS NOT up.until
+			AND (up.until IS NOT NULL OR @tokens = 0 OR up.tokens < @tokens))
 	SELECT ` + rowColumns + `r.content
 	FROM up CROSS JOIN turns r ON r.conversation_key = @key AND r.id = up.id
 		JOIN conversations c ON c.conversation_key = r.conversation_key
 		LEFT JOIN workers w ON w.worker_id = r.owner
 	ORDER BY up.depth LIMIT @rows`
 
+const carriesStart = `@model <> '' AND r.model = @model AND r.role = 'assistant'
+				AND (r.status = 'complete' OR r.reason = 'superseded') THEN r.window_start `
+
 // ReadPath implements turns.Claims.
 func (s *Store) ReadPath(ctx context.Context, key turns.ConversationKey, from turns.RowID, limit turns.PathLimit) (path []turns.PathRow, err error) {
 	err = s.readTx(ctx, "read path", func(t *tx) error {
-		rows, err := t.rows(readPath, arg("key", key[:]), blob("from", from.UUID), arg("rows", limit.Rows), arg("bytes", limit.Bytes))
+		rows, err := t.rows(readPath, arg("key", key[:]), blob("from", from.UUID), arg("rows", limit.Rows), arg("bytes", limit.Bytes),
+			blob("until", limit.Until.UUID), arg("model", limit.Model), arg("tokens", limit.Tokens),
+			arg("token_bytes", turns.LeastBytesPerToken), arg("row_bytes", turns.LeastBytesOfRow))
 		if err != nil {
 			return err
 		}

@@ -55,6 +55,7 @@ func areas() []area {
 		{"indexes", indexes()},
 		{"lookup", lookups()},
 		{"path", paths()},
+		{"path ends", pathEnds()},
 		{"permits", permits()},
 		{"calls", calls()},
 		{"notes", notes()},
