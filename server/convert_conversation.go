@@ -54,14 +54,15 @@ func checkLabels(field string, labels map[string]string) error {
 
 func conversationToWire(c turns.Conversation) *turnsv1.Conversation {
 	return &turnsv1.Conversation{
-		ConversationId: idText(c.ID.UUID),
-		Title:          c.Title,
-		Defaults:       optionsToWire(c.Defaults),
-		Labels:         c.Labels,
-		LeafId:         idText(c.Leaf.UUID),
-		RunningReplyId: idText(c.Running.UUID),
-		Version:        c.Version,
-		CreateTime:     timeToWire(c.CreateTime),
-		UpdateTime:     timeToWire(c.UpdateTime),
+		ConversationId:  idText(c.ID.UUID),
+		Title:           c.Title,
+		Defaults:        optionsToWire(c.Defaults),
+		Labels:          c.Labels,
+		LeafId:          idText(c.Leaf.UUID),
+		RunningReplyId:  idText(c.Running.UUID),
+		Version:         c.Version,
+		DefaultsVersion: c.DefaultsVersion,
+		CreateTime:      timeToWire(c.CreateTime),
+		UpdateTime:      timeToWire(c.UpdateTime),
 	}
 }

@@ -143,12 +143,15 @@ func (s *Service) UpdateConversation(ctx context.Context, caller Caller, u Conve
 		if u.ExpectVersion != 0 && u.ExpectVersion != c.Version {
 			break
 		}
-		version := c.Version
+		before := c
 		u.apply(&c)
 		if err := c.normalise(); err != nil {
 			return Conversation{}, err
 		}
-		updated, err := s.store.UpdateConversation(ctx, c, version)
+		if !reflect.DeepEqual(c.Defaults, before.Defaults) {
+			c.DefaultsVersion = before.DefaultsVersion + 1
+		}
+		updated, err := s.store.UpdateConversation(ctx, c, before.Version)
 		if err != nil {
 			return Conversation{}, err
 		}

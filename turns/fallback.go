@@ -72,11 +72,6 @@ func (r *run) userTurn() UserTurn {
 	return UserTurn{ID: r.reply.Turn, Parent: r.turn.Parent, Content: r.turn.Content, Options: r.turn.Options}
 }
 
-// options are what the run's requests are built with.
-func (r *run) options() Options {
-	return pinnedOptions(Reply{Options: r.claim.Reply.Options, Model: r.reply.Model}, r.turn.Options)
-}
-
 // breakerOpen is what came of a call that was not made, since its endpoint is not to be asked for a while.
 func breakerOpen(wait time.Duration) callResult {
 	c := notSent()

@@ -118,6 +118,7 @@ func (r *run) claimAgain(st Standing, owner WorkerID) (Claim, bool) {
 		return c, false
 	}
 	n := &c.Reply
+	r.keepOptions(n, st)
 	n.ID, n.Epoch, n.Owner, n.Attempt = r.reply.ID, r.fence.Epoch+1, owner, r.attemptAfter(st)
 	n.Calls, n.Waited = r.reply.Calls-len(r.earlier()), r.reply.Waited
 	n.Deadline = max(r.deadlineLeft(), 0) + replyGrace
@@ -185,6 +186,7 @@ func (r *run) keepLost(ctx context.Context, e Ending) error {
 			r.logger.Error("reply was lost by the database with its turn", "reply_id", r.reply.ID.String())
 			return errNoPlace
 		}
+		r.keepOptions(&lost.Reply, st)
 		lost.ExpectVersion, lost.NextSeq, lost.Reply.Attempt = st.Version, max(st.NextSeq, 1), r.attemptAfter(st)
 		won, err := r.store.Restore(ctx, lost)
 		switch {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"reflect"
 	"slices"
 	"time"
 )
@@ -16,7 +15,10 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	if err != nil {
 		return pendingRun{}, err
 	}
-	options := a.options(st)
+	options, err := a.options(ctx, st)
+	if err != nil {
+		return pendingRun{}, err
+	}
 	var pinned RowID
 	if st.Newest != nil && a.regenerate == nil {
 		pinned = st.Newest.WindowStart
@@ -39,7 +41,7 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	if a.Deadline > 0 {
 		limit = min(limit, a.Deadline)
 	}
-	p := pendingRun{claim: a.claimOf(st, built, limit+replyGrace), request: request, limit: limit, kept: q.Partial}
+	p := pendingRun{claim: a.claimOf(st, built, limit+replyGrace), request: request, options: options, limit: limit, kept: q.Partial}
 	p.turn = a.newTurn(st, parent)
 	if st.Turn == nil {
 		p.claim.NewTurn = p.turn
@@ -50,9 +52,7 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 			p.claim.Reply.DisconnectGrace = defaultGrace
 		}
 	}
-	if !reflect.DeepEqual(options, a.Input.Options) {
-		p.claim.Reply.Options = options
-	}
+	p.claim.Reply.Options, p.claim.Reply.DefaultsVersion = a.ownOptions(st)
 	return p, nil
 }
 
@@ -113,28 +113,6 @@ func (a *arrival) partial(ctx context.Context, st Standing) ([]Piece, error) {
 
 // defaultGrace is how long the last follower may be gone where a client asks to stop then and says no time.
 const defaultGrace = 30 * time.Second
-
-// options are what the attempt is made with. A further attempt of a generation uses those of its first, so that a change
-// of the conversation's defaults in between does not make another request of it.
-func (a *arrival) options(st Standing) Options {
-	switch {
-	case a.regenerate != nil:
-		return a.regenerate.Options.Or(a.Input.Options).Or(st.Defaults)
-	case st.Newest != nil:
-		return pinnedOptions(*st.Newest, a.Input.Options)
-	}
-	return a.Input.Options.Or(st.Defaults)
-}
-
-// pinnedOptions are what a reply's request was built with; asked are the turn's own.
-func pinnedOptions(r Reply, asked Options) Options {
-	pinned := r.Options
-	if reflect.DeepEqual(pinned, Options{}) {
-		pinned = asked
-	}
-	pinned.Model = r.Model
-	return pinned
-}
 
 // parent resolves where the turn hangs: where it was stored, where the client says, or below the leaf.
 func (a *arrival) parent(st Standing) (RowID, error) {

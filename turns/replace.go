@@ -132,7 +132,7 @@ func (r *run) successor(ctx context.Context, id ReplyID, owner WorkerID, kept []
 		return pendingRun{}, err
 	}
 	request := built.Request
-	p := pendingRun{request: request, turn: r.turn, limit: r.deadlineLeft(), claim: r.claim, kept: kept}
+	p := pendingRun{request: request, options: r.made, turn: r.turn, limit: r.deadlineLeft(), claim: r.claim, kept: kept}
 	c := &p.claim
 	c.ExpectVersion, c.NextSeq, c.NewTurn, c.Supersede = st.Version, max(st.NextSeq, 1), nil, ReplyID{}
 	n := &c.Reply

@@ -109,10 +109,12 @@ type Standing struct {
 	Exists  bool
 	Deleted bool
 	// Version grows with every claim and update; a claim is a compare-and-set on it. NextSeq is the first free place.
-	Version  int64
-	NextSeq  int64
-	Leaf     RowID
-	Defaults Options
+	Version int64
+	NextSeq int64
+	Leaf    RowID
+	// Defaults are the conversation's current ones, and DefaultsVersion says which those are: 1 for the first.
+	Defaults        Options
+	DefaultsVersion int32
 	// ParentFound answers LookupQuery.Parent. A turn in line is no parent yet.
 	ParentFound bool
 	// Running is the conversation's reply in flight, nil if there is none.
@@ -213,11 +215,12 @@ type NewReply struct {
 	Epoch int64
 	// Generation is the user turn's, or one more: then the user turn's grows with it.
 	Generation int32
-	// Options are what the request was built with, where that differs from the turn's own: a regenerate's changes, the
-	// conversation's defaults. Later attempts of the generation use them again.
-	Options Options
-	Owner   WorkerID
-	Route   Route
+	// Options are what the request was built with, where that differs from the turn's own filled up by the conversation's
+	// defaults of DefaultsVersion: a regenerate's changes. Later attempts of the generation use both again.
+	Options         Options
+	DefaultsVersion int32
+	Owner           WorkerID
+	Route           Route
 	// Calls and Waited are the turn's and generation's budget spent up to and with call 1 of this reply.
 	Calls          int
 	Waited         time.Duration
@@ -561,25 +564,29 @@ type Conversations interface {
 	// ListConversations reads a tenant's conversations that are not deleted, last used first.
 	ListConversations(ctx context.Context, q ConversationQuery) ([]Conversation, error)
 	// UpdateConversation replaces title, defaults and labels if the version is still the expected one; updated is false
-	// if it is not.
+	// if it is not. Defaults under a DefaultsVersion that is not stored yet are kept under it for ever.
 	UpdateConversation(ctx context.Context, c Conversation, expectVersion int64) (updated bool, err error)
+	// ReadDefaults reads a version of a conversation's defaults. One that was never stored set nothing.
+	ReadDefaults(ctx context.Context, key ConversationKey, version int32) (Options, error)
 }
 
 // Conversation is a tree of turns.
 type Conversation struct {
-	Key        ConversationKey
-	ID         ConversationID
-	Tenant     Tenant
-	Subject    string
-	Title      string
-	Defaults   Options
-	Labels     map[string]string
-	Leaf       RowID
-	Running    ReplyID
-	Version    int64
-	Deleted    bool
-	CreateTime time.Time
-	UpdateTime time.Time
+	Key     ConversationKey
+	ID      ConversationID
+	Tenant  Tenant
+	Subject string
+	Title   string
+	// Defaults fill what a turn leaves unset. DefaultsVersion is 1 for the first, and one more at each change of them.
+	Defaults        Options
+	DefaultsVersion int32
+	Labels          map[string]string
+	Leaf            RowID
+	Running         ReplyID
+	Version         int64
+	Deleted         bool
+	CreateTime      time.Time
+	UpdateTime      time.Time
 }
 
 // ConversationQuery is one page of ListConversations: those last used before BeforeTime, or at it with a smaller key.

@@ -119,6 +119,8 @@ type arrival struct {
 type pendingRun struct {
 	claim   Claim
 	request Request
+	// options are what the request is built with.
+	options Options
 	// turn is the user turn as it is stored, whether the claim stores it or found it.
 	turn *NewTurn
 	// limit is the most time the run takes from the claim on.
@@ -342,7 +344,7 @@ func (a *arrival) won(st Standing, r Reply) Submission {
 func (c Claim) row(created time.Time) Reply {
 	return Reply{
 		Conversation: c.Conversation, ID: c.Reply.ID, Turn: c.Turn, Status: StatusInFlight, Attempt: c.Reply.Attempt,
-		Generation: c.Reply.Generation, Epoch: 1, Owner: c.Reply.Owner, Endpoint: c.Reply.Route.Endpoint,
+		Generation: c.Reply.Generation, Options: c.Reply.Options, DefaultsVersion: c.Reply.DefaultsVersion, Epoch: 1, Owner: c.Reply.Owner, Endpoint: c.Reply.Route.Endpoint,
 		Provider: c.Reply.Route.Provider, Model: c.Reply.Route.Model, Calls: c.Reply.Calls, Waited: c.Reply.Waited,
 		RequestHash: c.Reply.RequestHash, WindowStart: c.Reply.WindowStart, DisconnectGrace: c.Reply.DisconnectGrace,
 		BuilderVersion: c.Reply.BuilderVersion, ProviderModel: c.Reply.Route.ProviderModel,

@@ -297,7 +297,11 @@ func (s *Service) rebuild(ctx context.Context, t *takeover, key ConversationKey,
 	if err != nil {
 		return pendingRun{}, err
 	}
-	built, err := s.requestOf(ctx, key, Question{Turn: turn, Options: pinnedOptions(r, turn.Options), Route: t.route,
+	options, err := s.pinnedOptions(ctx, key, r, turn.Options, defaults{c.DefaultsVersion, c.Defaults})
+	if err != nil {
+		return pendingRun{}, err
+	}
+	built, err := s.requestOf(ctx, key, Question{Turn: turn, Options: options, Route: t.route,
 		Pinned: r.WindowStart, Origin: Origin{Conversation: key, Turn: r.Turn, Generation: r.Generation}})
 	if err != nil {
 		return pendingRun{}, err
@@ -313,10 +317,10 @@ func (s *Service) rebuild(ctx context.Context, t *takeover, key ConversationKey,
 		}
 	}
 	return pendingRun{
-		request: request, limit: t.route.Limits.Total + s.set.MaxWait - r.Age,
+		request: request, options: options, limit: t.route.Limits.Total + s.set.MaxWait - r.Age,
 		turn: &NewTurn{Parent: turn.Parent, InputHash: st.InputHash, Content: turn.Content, Options: turn.Options},
 		claim: Claim{Key: key, Tenant: c.Tenant, Subject: c.Subject, Conversation: c.ID, Turn: r.Turn, Reply: NewReply{
-			ID: r.ID, Attempt: r.Attempt, Epoch: r.Epoch, Generation: r.Generation, Options: r.Options, Owner: owner, Route: t.route,
+			ID: r.ID, Attempt: r.Attempt, Epoch: r.Epoch, Generation: r.Generation, Options: r.Options, DefaultsVersion: r.DefaultsVersion, Owner: owner, Route: t.route,
 			RequestHash: r.RequestHash, BuilderVersion: request.BuilderVersion, WindowStart: r.WindowStart,
 			DisconnectGrace: r.DisconnectGrace, OnAmbiguous: r.OnAmbiguous, OnPartial: r.OnPartial,
 		}},

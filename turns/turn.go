@@ -31,8 +31,10 @@ type Reply struct {
 	// Epoch grows by one at each takeover; every write of the reply carries it.
 	Epoch int64
 	Owner WorkerID
-	// Options are what its request was built with, where that differs from the turn's own.
-	Options Options
+	// Options are what its request was built with, where that differs from the turn's own filled up by the conversation's
+	// defaults of DefaultsVersion. With version 0 no defaults are filled in.
+	Options         Options
+	DefaultsVersion int32
 	// Settled says that its last owner has said all it knew of it, and CancelRequested that a stop was asked for.
 	Settled         bool
 	CancelRequested bool

@@ -13,7 +13,7 @@ import (
 )
 
 const conversationColumns = `
-	c.conversation_key, c.conversation_id, c.tenant, c.subject, c.title, c.defaults, c.labels, c.leaf_id, c.version,
+	c.conversation_key, c.conversation_id, c.tenant, c.subject, c.title, c.defaults, c.defaults_version, c.labels, c.leaf_id, c.version,
 	c.deleted_at IS NOT NULL AS deleted, c.create_time, c.update_time,
 	(SELECT t.id FROM turns t WHERE t.conversation_key = c.conversation_key AND t.role = 'assistant'
 		AND t.status = 'in_flight') AS running`
@@ -25,6 +25,7 @@ type conversationRow struct {
 	Subject         string
 	Title           string
 	Defaults        string
+	DefaultsVersion int32
 	Labels          map[string]string
 	LeafID          zeronull.UUID
 	Version         int64
@@ -44,27 +45,32 @@ func (r *conversationRow) conversation() (turns.Conversation, error) {
 		labels = nil
 	}
 	return turns.Conversation{
-		Key:        r.ConversationKey,
-		ID:         turns.ConversationID{UUID: r.ConversationID},
-		Tenant:     turns.Tenant(r.Tenant),
-		Subject:    r.Subject,
-		Title:      r.Title,
-		Defaults:   defaults,
-		Labels:     labels,
-		Leaf:       turns.RowID{UUID: uuid.UUID(r.LeafID)},
-		Running:    turns.ReplyID{UUID: uuid.UUID(r.Running)},
-		Version:    r.Version,
-		Deleted:    r.Deleted,
-		CreateTime: r.CreateTime.UTC(),
-		UpdateTime: r.UpdateTime.UTC(),
+		Key:             r.ConversationKey,
+		ID:              turns.ConversationID{UUID: r.ConversationID},
+		Tenant:          turns.Tenant(r.Tenant),
+		Subject:         r.Subject,
+		Title:           r.Title,
+		Defaults:        defaults,
+		DefaultsVersion: r.DefaultsVersion,
+		Labels:          labels,
+		Leaf:            turns.RowID{UUID: uuid.UUID(r.LeafID)},
+		Running:         turns.ReplyID{UUID: uuid.UUID(r.Running)},
+		Version:         r.Version,
+		Deleted:         r.Deleted,
+		CreateTime:      r.CreateTime.UTC(),
+		UpdateTime:      r.UpdateTime.UTC(),
 	}, nil
 }
 
 const createConversation = `
-WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS at)
-INSERT INTO conversations (conversation_key, tenant, subject, conversation_id, title, defaults, labels, create_time, update_time)
-SELECT @key, @tenant, @subject, @conversation, @title, @defaults, @labels::jsonb, m.at, m.at FROM moment m
-ON CONFLICT (conversation_key) DO NOTHING`
+WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS at
+), stored AS (
+	INSERT INTO conversations (conversation_key, tenant, subject, conversation_id, title, defaults, labels, create_time, update_time)
+	SELECT @key, @tenant, @subject, @conversation, @title, @defaults, @labels::jsonb, m.at, m.at FROM moment m
+	ON CONFLICT (conversation_key) DO NOTHING
+	RETURNING conversation_key, defaults_version, create_time
+), kept AS (` + keepDefaults + `)
+SELECT conversation_key FROM stored`
 
 // CreateConversation implements turns.Conversations.
 func (s *Store) CreateConversation(ctx context.Context, c turns.Conversation) (turns.Conversation, bool, error) {
@@ -72,15 +78,19 @@ func (s *Store) CreateConversation(ctx context.Context, c turns.Conversation) (t
 	if err != nil {
 		return turns.Conversation{}, false, fmt.Errorf("create conversation: encode defaults: %w", err)
 	}
-	n, err := exec(ctx, s.pool, createConversation, pgx.NamedArgs{
-		"key": zeronull.UUID(c.Key), "tenant": string(c.Tenant), "subject": c.Subject,
+	kept, err := replyOptions(c.Defaults)
+	if err != nil {
+		return turns.Conversation{}, false, fmt.Errorf("create conversation: %w", err)
+	}
+	_, created, err := one(ctx, s.pool, createConversation, pgx.NamedArgs{
+		"key": zeronull.UUID(c.Key), "tenant": string(c.Tenant), "subject": c.Subject, "kept": kept,
 		"conversation": zeronull.UUID(c.ID.UUID), "title": c.Title, "defaults": string(defaults), "labels": labelsOf(c.Labels),
-	})
+	}, pgx.RowTo[[16]byte])
 	if err != nil {
 		return turns.Conversation{}, false, mapWrite("create conversation", err)
 	}
 	stored, err := s.ReadConversation(ctx, c.Key)
-	return stored, n > 0, err
+	return stored, created, err
 }
 
 // labelsOf makes no labels an empty object, since JSON's null would match no query.
@@ -144,9 +154,13 @@ func (s *Store) ListConversations(ctx context.Context, q turns.ConversationQuery
 }
 
 const updateConversation = `
-UPDATE conversations SET title = @title, defaults = @defaults, labels = @labels, version = version + 1,
-	update_time = clock_timestamp()
-WHERE conversation_key = @key AND version = @expect AND deleted_at IS NULL`
+WITH stored AS (
+	UPDATE conversations SET title = @title, defaults = @defaults, defaults_version = @defaults_version, labels = @labels,
+		version = version + 1, update_time = clock_timestamp()
+	WHERE conversation_key = @key AND version = @expect AND deleted_at IS NULL
+	RETURNING conversation_key, defaults_version, update_time AS create_time
+), kept AS (` + keepDefaults + `)
+SELECT conversation_key FROM stored`
 
 // UpdateConversation implements turns.Conversations.
 func (s *Store) UpdateConversation(ctx context.Context, c turns.Conversation, expectVersion int64) (bool, error) {
@@ -154,9 +168,13 @@ func (s *Store) UpdateConversation(ctx context.Context, c turns.Conversation, ex
 	if err != nil {
 		return false, fmt.Errorf("update conversation: encode defaults: %w", err)
 	}
-	n, err := exec(ctx, s.pool, updateConversation, pgx.NamedArgs{
-		"key": zeronull.UUID(c.Key), "title": c.Title, "defaults": string(defaults), "labels": labelsOf(c.Labels),
-		"expect": expectVersion,
-	})
-	return n > 0, mapWrite("update conversation", err)
+	kept, err := replyOptions(c.Defaults)
+	if err != nil {
+		return false, fmt.Errorf("update conversation: %w", err)
+	}
+	_, updated, err := one(ctx, s.pool, updateConversation, pgx.NamedArgs{
+		"key": zeronull.UUID(c.Key), "title": c.Title, "defaults": string(defaults), "labels": labelsOf(c.Labels), "kept": kept,
+		"defaults_version": c.DefaultsVersion, "expect": expectVersion,
+	}, pgx.RowTo[[16]byte])
+	return updated && err == nil, mapWrite("update conversation", err)
 }

@@ -15,7 +15,7 @@ import (
 // defaults travel with it alone, as they may be long.
 const lookup = `
 SELECT t.what, c.version, c.next_seq, c.leaf_id, c.last_turn_id, c.deleted_at IS NOT NULL AS deleted,
-	CASE WHEN t.what = 'conversation' THEN c.defaults END AS defaults,
+	CASE WHEN t.what = 'conversation' THEN c.defaults END AS defaults, c.defaults_version AS current_defaults,
 	t.what = 'conversation' AND EXISTS (SELECT 1 FROM turns p
 		WHERE p.conversation_key = c.conversation_key AND p.id = @parent AND p.waiting = '') AS parent_found,
 	CASE WHEN t.what = 'conversation' AND l.waits THEN ARRAY(SELECT q.id FROM turns q
@@ -65,17 +65,18 @@ LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'
 WHERE c.conversation_key = @key`
 
 type lookupRow struct {
-	What        string
-	Version     int64
-	NextSeq     int64
-	LeafID      zeronull.UUID
-	LastTurnID  zeronull.UUID
-	Deleted     bool
-	Defaults    zeronull.Text
-	ParentFound bool
-	Line        [][16]byte
-	LineWaiting []string
-	Awaited     zeronull.UUID
+	What            string
+	Version         int64
+	NextSeq         int64
+	LeafID          zeronull.UUID
+	LastTurnID      zeronull.UUID
+	Deleted         bool
+	Defaults        zeronull.Text
+	CurrentDefaults int32
+	ParentFound     bool
+	Line            [][16]byte
+	LineWaiting     []string
+	Awaited         zeronull.UUID
 	turnRow
 }
 
@@ -104,6 +105,7 @@ func (r *lookupRow) addTo(st *turns.Standing) (err error) {
 		st.Version, st.NextSeq = r.Version, r.NextSeq
 		st.Leaf = turns.RowID{UUID: uuid.UUID(r.LeafID)}
 		st.LastTurn = turns.TurnID{UUID: uuid.UUID(r.LastTurnID)}
+		st.DefaultsVersion = r.CurrentDefaults
 		if st.Line, err = r.line(); err == nil {
 			st.Defaults, err = turns.DecodeOptions([]byte(r.Defaults))
 		}

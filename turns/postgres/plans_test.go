@@ -103,7 +103,7 @@ func (d database) useEverything(t *testing.T) {
 	ctx, s, run := t.Context(), d.store, d.running(t)
 	fresh := newClaim(run.Reply.Owner)
 	worker := turns.Worker{ID: turns.WorkerID{UUID: uuid.New()}}
-	conversation := turns.Conversation{Key: fresh.Key, ID: fresh.Conversation, Tenant: fresh.Tenant}
+	conversation := turns.Conversation{Key: fresh.Key, ID: fresh.Conversation, Tenant: fresh.Tenant, DefaultsVersion: 1}
 	cp, e, sw := tail(run), completing(run), sweeping(run)
 	cp.From, cp.To, e.StoredLength = 200, 203, 203
 	lost := restoring(run)
@@ -202,6 +202,7 @@ func (d database) useEverything(t *testing.T) {
 		func() error { _, err := s.Entries(ctx, run.Key, []turns.TurnID{run.Turn}); return err },
 		func() error { _, _, err := s.CreateConversation(ctx, conversation); return err },
 		func() error { _, err := s.UpdateConversation(ctx, conversation, 1); return err },
+		func() error { _, err := s.ReadDefaults(ctx, conversation.Key, 1); return err },
 		func() error {
 			_, err := s.ListConversations(ctx, turns.ConversationQuery{Tenant: "tenant1", Limit: 50})
 			return err

@@ -20,7 +20,7 @@ const (
 	t.builder_version, t.provider_model, t.provider_response_id, t.on_ambiguous, t.on_partial, t.replaced_by,
 	t.disconnect_grace_us, (EXTRACT(EPOCH FROM t.followed_until - clock_timestamp()) * 1000000)::bigint AS followed_left_us,
 	COALESCE(c.last_turn_id <> t.responds_to, false) AS later_turn,
-	COALESCE(t.cancel_requested, false) AS cancel_requested, t.settled_at IS NOT NULL AS settled,
+	COALESCE(t.cancel_requested, false) AS cancel_requested, t.settled_at IS NOT NULL AS settled, t.defaults_version,
 	COALESCE(t.status = 'in_flight' AND COALESCE(w.dead, true), false) AS owner_dead,
 	(EXTRACT(EPOCH FROM w.lease_until - clock_timestamp()) * 1000000)::bigint AS lease_left_us,
 	(EXTRACT(EPOCH FROM clock_timestamp() - t.create_time) * 1000000)::bigint AS age_us`
@@ -90,6 +90,7 @@ type turnRow struct {
 	LaterTurn           bool
 	CancelRequested     bool
 	Settled             bool
+	DefaultsVersion     zeronull.Int4
 	OwnerDead           bool
 	LeaseLeftUs         zeronull.Int8
 	AgeUs               zeronull.Int8
@@ -149,6 +150,7 @@ func (r *turnRow) reply() (*turns.Reply, error) {
 		Epoch:           int64(r.Epoch),
 		Owner:           turns.WorkerID{UUID: uuid.UUID(r.Owner)},
 		Options:         options,
+		DefaultsVersion: int32(r.DefaultsVersion),
 		Settled:         r.Settled,
 		CancelRequested: r.CancelRequested,
 		LaterTurn:       r.LaterTurn,

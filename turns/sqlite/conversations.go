@@ -8,7 +8,7 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-const conversationColumns = `SELECT c.conversation_key, c.conversation_id, c.tenant, c.subject, c.title, c.defaults, c.labels,
+const conversationColumns = `SELECT c.conversation_key, c.conversation_id, c.tenant, c.subject, c.title, c.defaults, c.defaults_version, c.labels,
 		c.leaf_id, (SELECT id FROM turns r INDEXED BY one_running_reply_per_conversation
 			WHERE r.conversation_key = c.conversation_key AND r.role = 'assistant' AND r.status = 'in_flight'),
 		c.version, c.deleted_at IS NOT NULL, c.create_time, c.update_time
@@ -17,7 +17,7 @@ const conversationColumns = `SELECT c.conversation_key, c.conversation_id, c.ten
 func scanConversation(scan func(...any) error) (c turns.Conversation, err error) {
 	var key, defaults, labels []byte
 	var created, updated int64
-	if err := scan(&key, &c.ID.UUID, &c.Tenant, &c.Subject, &c.Title, &defaults, &labels, &c.Leaf.UUID, &c.Running.UUID,
+	if err := scan(&key, &c.ID.UUID, &c.Tenant, &c.Subject, &c.Title, &defaults, &c.DefaultsVersion, &labels, &c.Leaf.UUID, &c.Running.UUID,
 		&c.Version, &c.Deleted, &created, &updated); err != nil {
 		return c, err
 	}
@@ -45,6 +45,11 @@ func (s *Store) CreateConversation(ctx context.Context, c turns.Conversation) (s
 			blob("conversation", c.ID.UUID), arg("now", t.now))...)
 		if err != nil {
 			return err
+		}
+		if created {
+			if err := t.keepDefaults(c, 1); err != nil {
+				return err
+			}
 		}
 		stored, err = t.conversation(c.Key)
 		return err
@@ -128,8 +133,8 @@ func (s *Store) ListConversations(ctx context.Context, q turns.ConversationQuery
 	return page, nil
 }
 
-const updateConversation = `UPDATE conversations SET title = @title, defaults = @defaults, labels = @labels, version = version + 1,
-		update_time = @now
+const updateConversation = `UPDATE conversations SET title = @title, defaults = @defaults, defaults_version = @defaults_version,
+		labels = @labels, version = version + 1, update_time = @now
 	WHERE conversation_key = @key AND version = @version AND deleted_at IS NULL`
 
 // UpdateConversation implements turns.Conversations.
@@ -139,8 +144,12 @@ func (s *Store) UpdateConversation(ctx context.Context, c turns.Conversation, ex
 		return false, err
 	}
 	err = s.writeTx(ctx, "update conversation", func(t *tx) error {
-		updated, err = t.won(updateConversation, append(args, arg("version", expectVersion), arg("now", t.now))...)
-		return err
+		updated, err = t.won(updateConversation, append(args, arg("version", expectVersion),
+			arg("defaults_version", c.DefaultsVersion), arg("now", t.now))...)
+		if err != nil || !updated {
+			return err
+		}
+		return t.keepDefaults(c, c.DefaultsVersion)
 	})
 	return updated && err == nil, err
 }

@@ -22,6 +22,7 @@ var Statements = map[string]string{
 	"moveToCall": moveToCall, "noteCall": noteCall, "readCall": readCall, "listCalls": listCalls, "listCallsOf": listCallsOf,
 	"sumCalls": sumCalls, "sumCallsOf": sumCallsOf, "heldReplies": heldReplies, "readBacklog": readBacklog, "dueLookups": dueLookups, "takeLookup": takeLookup,
 	"wakeLookup": wakeLookup, "readHeld": readHeld, "resolveHeld": resolveHeld, "isAttempt": isAttempt, "heldCalls": heldCalls,
+	"insertDefaults": insertDefaults, "readDefaults": readDefaults,
 	"listWorkers": listWorkers, "moveSeq": moveSeq, "growGeneration": growGeneration, "restoreCall": restoreCall,
 	"enqueueTurn": enqueueTurn, "lineLength": lineLength, "moveLine": moveLine, "leaveLine": leaveLine, "insertDeparted": insertDeparted,
 	"readPlace": readPlace, "idleLines": idleLines, "readLine": readLine, "hasLine": hasLine, "lookupLeaf": lookupLeaf, "lookupBeside": lookupBeside,

@@ -27,14 +27,14 @@ func (s *Store) Lookup(ctx context.Context, q turns.LookupQuery) (st turns.Stand
 	return st, nil
 }
 
-const lookupConversation = `SELECT version, next_seq, leaf_id, last_turn_id, defaults, deleted_at IS NOT NULL,
+const lookupConversation = `SELECT version, next_seq, leaf_id, last_turn_id, defaults, defaults_version, deleted_at IS NOT NULL,
 		EXISTS (SELECT 1 FROM turns WHERE conversation_key = @key AND id = @parent AND waiting = '')
 	FROM conversations WHERE conversation_key = @key`
 
 func (t *tx) lookupConversation(q turns.LookupQuery, st *turns.Standing) (found bool, err error) {
 	var defaults []byte
 	found, err = t.found(lookupConversation, []any{arg("key", q.Key[:]), blob("parent", q.Parent.UUID)},
-		&st.Version, &st.NextSeq, &st.Leaf.UUID, &st.LastTurn.UUID, &defaults, &st.Deleted, &st.ParentFound)
+		&st.Version, &st.NextSeq, &st.Leaf.UUID, &st.LastTurn.UUID, &defaults, &st.DefaultsVersion, &st.Deleted, &st.ParentFound)
 	if err != nil || !found {
 		return false, err
 	}

@@ -29,7 +29,7 @@ func conversations() []promise {
 
 func (w *world) made(c conversation) turns.Conversation {
 	return turns.Conversation{Key: c.key, ID: c.id, Tenant: c.tenant, Subject: "subject", Title: "title",
-		Defaults: turns.Options{Model: "demo"}, Labels: map[string]string{"a": "1", "b": "2"}}
+		Defaults: turns.Options{Model: "demo"}, DefaultsVersion: 1, Labels: map[string]string{"a": "1", "b": "2"}}
 }
 
 func (w *world) create(c turns.Conversation) turns.Conversation {
@@ -93,6 +93,7 @@ func anUpdateReplaces(t *testing.T, w *world) {
 	stored := w.create(w.made(c))
 	change := stored
 	change.Title, change.Defaults, change.Labels = "new", turns.Options{System: "s"}, map[string]string{"c": "3"}
+	change.DefaultsVersion = 2
 	updated, err := w.Store.UpdateConversation(w.ctx, change, 1)
 	require.NoError(t, err)
 	require.True(t, updated)

@@ -86,6 +86,7 @@ func areas() []area {
 		{"logs", logs()},
 		{"entries", entries()},
 		{"conversations", conversations()},
+		{"defaults", defaults()},
 		{"tenancy", tenancy()},
 		{"time", times()},
 		{"unicode", unicodes()},

@@ -259,6 +259,11 @@ func (f *Faults) UpdateConversation(ctx context.Context, c turns.Conversation, v
 	return spoil(ctx, f, "UpdateConversation", func() (bool, error) { return f.store.UpdateConversation(ctx, c, version) })
 }
 
+// ReadDefaults implements turns.Store.
+func (f *Faults) ReadDefaults(ctx context.Context, key turns.ConversationKey, version int32) (turns.Options, error) {
+	return spoil(ctx, f, "ReadDefaults", func() (turns.Options, error) { return f.store.ReadDefaults(ctx, key, version) })
+}
+
 // OwnedReplies implements turns.Store.
 func (f *Faults) OwnedReplies(ctx context.Context, owner turns.WorkerID, age time.Duration, limit int) ([]turns.Fence, error) {
 	return spoil(ctx, f, "OwnedReplies", func() ([]turns.Fence, error) { return f.store.OwnedReplies(ctx, owner, age, limit) })

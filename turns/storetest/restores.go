@@ -57,7 +57,7 @@ func (w *world) restoring(c turns.Claim) turns.LostReply {
 		Key: c.Key, Tenant: c.Tenant, Conversation: c.Conversation, ExpectVersion: st.Version, NextSeq: st.NextSeq, Turn: c.Turn,
 		Reply: turns.NewReply{ID: newReplyID(), Attempt: st.Newest.Attempt + 1, Epoch: 2, Generation: st.Turn.Generation,
 			Owner: w.worker, Route: testRoute, Calls: 2, Waited: time.Second, RequestHash: []byte("lost"), BuilderVersion: 1,
-			WindowStart: c.Turn.Row(), Options: turns.Options{System: "s"}, Deadline: hour, DisconnectGrace: time.Minute,
+			WindowStart: c.Turn.Row(), Options: turns.Options{System: "s"}, DefaultsVersion: 3, Deadline: hour, DisconnectGrace: time.Minute,
 			OnAmbiguous: turns.OnAmbiguousRetry},
 		Ending:   abandoning(c, 0, turns.ReasonLeaseExpired, whole("lost")),
 		Calls:    calls,
@@ -95,7 +95,7 @@ func aRestoredReplyIsOver(t *testing.T, w *world) {
 	got := w.read(c, l.Reply.ID)
 	equal(t, turns.Reply{
 		Conversation: c.id, ID: l.Reply.ID, Turn: claim.Turn, Status: turns.StatusAbandoned, Reason: turns.ReasonLeaseExpired,
-		Attempt: 2, Generation: 1, Epoch: 2, Owner: w.worker, Options: l.Reply.Options, Settled: true,
+		Attempt: 2, Generation: 1, Epoch: 2, Owner: w.worker, Options: l.Reply.Options, DefaultsVersion: 3, Settled: true,
 		DisconnectGrace: time.Minute, Content: []turns.Piece{whole("lost")}, Length: 6, StopReason: turns.StopEndTurn,
 		Endpoint: "local", Provider: "anthropic", Model: "demo", Usage: l.Ending.Usage, Calls: 2, Waited: time.Second,
 		RequestHash: []byte("lost"), WindowStart: claim.Turn.Row(), ProviderCode: "code", RetryAfter: 3 * time.Second,

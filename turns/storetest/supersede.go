@@ -177,8 +177,11 @@ func optionsAreKept(t *testing.T, w *world) {
 	temperature := 0.25
 	claim := w.regenerate(c, first.Turn)
 	claim.Reply.Options = turns.Options{Model: "other", Temperature: &temperature, StopSequences: []string{"x", "é"}}
+	claim.Reply.DefaultsVersion = 7
 	w.win(claim)
 	equal(t, claim.Reply.Options, w.read(c, claim.Reply.ID).Options)
+	require.EqualValues(t, 7, w.read(c, claim.Reply.ID).DefaultsVersion)
+	require.EqualValues(t, 7, w.lookup(c, first.Turn).Live.DefaultsVersion)
 	equal(t, claim.Reply.Options, w.lookup(c, first.Turn).Live.Options)
 	equal(t, claim.Reply.Options, w.path(c, claim.Reply.ID.Row(), 10)[0].Reply.Options)
 	require.Zero(t, w.read(c, first.Reply.ID).Options)

@@ -107,6 +107,7 @@ func (w *world) markDeleted(key turns.ConversationKey) {
 // tables is every table with an order that makes a dump comparable.
 var tables = []string{
 	"conversations ORDER BY conversation_key",
+	"conversation_defaults ORDER BY conversation_key, version",
 	"turns ORDER BY conversation_key, id",
 	"reply_chunks ORDER BY conversation_key, reply_id, start_offset",
 	"provider_calls ORDER BY conversation_key, call_id",
