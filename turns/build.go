@@ -12,7 +12,10 @@ type Question struct {
 	// Turn is what is asked; its id and content are looked at.
 	Turn    UserTurn
 	Options Options
-	Route   Route
+	// Defaults of version DefaultsVersion are what Options were filled up from at last.
+	Defaults        Options
+	DefaultsVersion int32
+	Route           Route
 	// Pinned is where the window starts; an earlier attempt of the same generation started there. Zero: it is to be found.
 	Pinned RowID
 	// Partial is the log of an earlier attempt that is to be gone on with; nil is none.

@@ -10,67 +10,85 @@ import (
 // of a generation, on whatever worker, uses the layers of the one before it: a change of the defaults in between does not make
 // another request of it.
 
-// options are what the attempt is made with.
-func (a *arrival) options(ctx context.Context, st Standing) (Options, error) {
+// layers are what an attempt is made with: the options in force, and the defaults that they were filled up from at last.
+type layers struct {
+	options  Options
+	defaults Options
+	version  int32
+}
+
+// layers are those of the attempt.
+func (a *arrival) layers(ctx context.Context, st Standing) (layers, error) {
+	current := layers{defaults: st.Defaults, version: max(st.DefaultsVersion, 1)} // a conversation begins at 1
 	switch {
 	case a.regenerate != nil:
-		return a.regenerate.Options.Or(a.Input.Options).Or(st.Defaults), nil
+		current.options = a.regenerate.Options.Or(a.Input.Options).Or(st.Defaults)
+		return current, nil
 	case st.Newest != nil:
-		return a.pinnedOptions(ctx, a.key, *st.Newest, a.Input.Options, st.defaults())
+		return a.pinnedLayers(ctx, a.key, *st.Newest, a.Input.Options, current)
 	}
-	return a.Input.Options.Or(st.Defaults), nil
+	current.options = a.Input.Options.Or(st.Defaults)
+	return current, nil
 }
 
-// ownOptions are the layers that the attempt's reply stores.
-func (a *arrival) ownOptions(st Standing) (Options, int32) {
+// ownOptions are the layer that the attempt's reply stores.
+func (a *arrival) ownOptions(st Standing) Options {
 	switch {
 	case a.regenerate != nil:
-		return a.regenerate.Options, st.defaults().version
+		return a.regenerate.Options
 	case st.Newest != nil:
-		return st.Newest.Options, st.Newest.DefaultsVersion
+		return st.Newest.Options
 	}
-	return Options{}, st.defaults().version
+	return Options{}
 }
 
-// defaults are a version of a conversation's defaults.
-type defaults struct {
-	version int32
-	options Options
+// pinnedLayers are what a reply's request was built with; asked are the turn's own options. Current holds the
+// conversation's defaults; where the reply was made with others those are read.
+func (s *Service) pinnedLayers(ctx context.Context, key ConversationKey, r Reply, asked Options, current layers) (l layers, err error) {
+	l.version = r.DefaultsVersion
+	switch l.version {
+	case 0:
+	case current.version:
+		l.defaults = current.defaults
+	default:
+		if l.defaults, err = s.store.ReadDefaults(ctx, key, l.version); err != nil {
+			return layers{}, err
+		}
+	}
+	l.options = r.options(asked, l.defaults)
+	l.options.Model = r.Model
+	return l, nil
 }
 
-// defaults are the current ones. A conversation that is about to be made has those of version 1, which set nothing.
-func (st Standing) defaults() defaults { return defaults{max(st.DefaultsVersion, 1), st.Defaults} }
-
-// pinnedOptions are what a reply's request was built with; asked are the turn's own, and current the conversation's
-// defaults, which are read where the reply was made with others.
-func (s *Service) pinnedOptions(ctx context.Context, key ConversationKey, r Reply, asked Options, current defaults) (pinned Options, err error) {
+// options are what the reply's request was built with, where asked are its turn's own and defaults those of its version.
+// Without a version it stored all of them, if they were not those of the turn.
+func (r *Reply) options(asked, defaults Options) Options {
 	switch {
 	case r.DefaultsVersion != 0:
-		if current.version != r.DefaultsVersion {
-			if current.options, err = s.store.ReadDefaults(ctx, key, r.DefaultsVersion); err != nil {
-				return Options{}, err
-			}
-		}
-		pinned = r.Options.Or(asked).Or(current.options)
+		return r.Options.Or(asked).Or(defaults)
 	case reflect.ValueOf(r.Options).IsZero():
-		pinned = asked
-	default:
-		pinned = r.Options // it stored all of them
+		return asked
 	}
-	pinned.Model = r.Model
-	return pinned, nil
+	return r.Options
 }
 
-// options are what the run's requests are built with.
-func (r *run) options() Options {
-	made := r.made
-	made.Model = r.reply.Model
-	return made
+// question asks for a request of the run's own generation, by a route.
+func (r *run) question(route Route) Question {
+	q := Question{Origin: r.origin(), Turn: r.userTurn(), Pinned: r.claim.Reply.WindowStart, Route: route}
+	r.made.ask(&q)
+	q.Options.Model = r.reply.Model
+	return q
+}
+
+// ask has a question ask with these options.
+func (l layers) ask(q *Question) {
+	q.Options, q.Defaults, q.DefaultsVersion = l.options, l.defaults, l.version
 }
 
 // keepOptions has a reply whose row was lost store all that it was made with, if the defaults that it names were lost too.
 func (r *run) keepOptions(n *NewReply, st Standing) {
 	if n.DefaultsVersion > st.DefaultsVersion && !reflect.ValueOf(r.made).IsZero() {
-		n.Options, n.DefaultsVersion = r.options(), 0
+		n.Options, n.DefaultsVersion = r.made.options, 0
+		n.Options.Model = r.reply.Model
 	}
 }

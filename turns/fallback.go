@@ -49,8 +49,9 @@ func (r *run) fallBack(ctx context.Context) bool {
 	if !ok {
 		return false
 	}
-	built, err := r.requestOf(ctx, r.key, Question{Origin: r.origin(), Turn: r.userTurn(), Options: r.options(),
-		Pinned: r.claim.Reply.WindowStart, Route: route, Partial: r.kept})
+	q := r.question(route)
+	q.Partial = r.kept
+	built, err := r.requestOf(ctx, r.key, q)
 	if err != nil {
 		r.logger.Warn("request not built for the next entry of the route", "turn_id", r.reply.Turn.String(),
 			"endpoint", route.Endpoint, "err", err)

@@ -33,7 +33,7 @@ func measured(path []PathRow, q Question) measure {
 	m := measure{steps: toSteps(path), own: q.overhead()}
 	var older *sample
 	for i := len(m.steps) - 1; i >= 0; i-- {
-		s := m.sample(i, q.Route)
+		s := m.sample(i, q)
 		if s == nil {
 			continue
 		}
@@ -60,20 +60,23 @@ type sample struct {
 	overhead int64
 }
 
-// sample is the step as a sample, nil if it is none: a reply that counts, by the same model of the same vendor, of one call
-// whose usage was reported, and that did not go on from another.
-func (m *measure) sample(i int, route Route) *sample {
+// sample is the step as a sample, nil if it is none: a reply that counts, by the same model of the same vendor, from the same
+// defaults, of one call whose usage was reported, and that did not go on from another.
+func (m *measure) sample(i int, q Question) *sample {
 	s := m.steps[i]
 	r := s.row.Reply
-	if !s.counts || r == nil || !r.by(route) || r.Usage.Source != SourceReported || r.Usage.Calls != 1 ||
+	if !s.counts || r == nil || !r.by(q.Route) || r.Usage.Source != SourceReported || r.Usage.Calls != 1 ||
 		!believable(r.Usage.Input, 0) || !believable(r.Usage.Output, 0) || r.OnPartial == OnPartialContinue && r.Attempt > 1 {
 		return nil
+	}
+	if r.DefaultsVersion != q.DefaultsVersion {
+		return nil // what its defaults took is not known here
 	}
 	var asked Options
 	if i+1 < len(m.steps) && m.steps[i+1].row.User != nil {
 		asked = m.steps[i+1].row.User.Options
 	}
-	return &sample{at: i, usage: r.Usage, input: r.Usage.Input, start: r.WindowStart, overhead: pinnedOptions(*r, asked).overhead()}
+	return &sample{at: i, usage: r.Usage, input: r.Usage.Input, start: r.WindowStart, overhead: r.options(asked, q.Defaults).overhead()}
 }
 
 // by reports whether the reply is of the model that a route leads to: tokens of two models are not alike.

@@ -15,7 +15,7 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	if err != nil {
 		return pendingRun{}, err
 	}
-	options, err := a.options(ctx, st)
+	made, err := a.layers(ctx, st)
 	if err != nil {
 		return pendingRun{}, err
 	}
@@ -23,12 +23,13 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	if st.Newest != nil && a.regenerate == nil {
 		pinned = st.Newest.WindowStart
 	}
-	routes, err := a.routes(options.Model)
+	routes, err := a.routes(made.options.Model)
 	if err != nil {
 		return pendingRun{}, err
 	}
-	q := Question{Turn: UserTurn{ID: a.Input.Turn, Parent: parent, Content: a.Input.Content}, Options: options,
+	q := Question{Turn: UserTurn{ID: a.Input.Turn, Parent: parent, Content: a.Input.Content},
 		Pinned: pinned, Route: a.firstReady(routes), Origin: Origin{Conversation: a.key, Turn: a.Input.Turn, Generation: a.generation(st)}}
+	made.ask(&q)
 	if q.Partial, err = a.partial(ctx, st); err != nil {
 		return pendingRun{}, err
 	}
@@ -41,7 +42,7 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	if a.Deadline > 0 {
 		limit = min(limit, a.Deadline)
 	}
-	p := pendingRun{claim: a.claimOf(st, built, limit+replyGrace), request: request, options: options, limit: limit, kept: q.Partial}
+	p := pendingRun{claim: a.claimOf(st, built, limit+replyGrace), request: request, made: made, limit: limit, kept: q.Partial}
 	p.turn = a.newTurn(st, parent)
 	if st.Turn == nil {
 		p.claim.NewTurn = p.turn
@@ -52,7 +53,7 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 			p.claim.Reply.DisconnectGrace = defaultGrace
 		}
 	}
-	p.claim.Reply.Options, p.claim.Reply.DefaultsVersion = a.ownOptions(st)
+	p.claim.Reply.Options, p.claim.Reply.DefaultsVersion = a.ownOptions(st), made.version
 	return p, nil
 }
 

@@ -126,13 +126,14 @@ func (r *run) successor(ctx context.Context, id ReplyID, owner WorkerID, kept []
 		st.Turn.Generation > r.reply.Generation || !r.lease.holds(owner) {
 		return pendingRun{}, errNoSuccessor
 	}
-	built, err := r.requestOf(ctx, r.key, Question{Origin: r.origin(), Turn: r.userTurn(), Options: r.options(),
-		Pinned: r.claim.Reply.WindowStart, Route: r.request.Route, Partial: kept})
+	q := r.question(r.request.Route)
+	q.Partial = kept
+	built, err := r.requestOf(ctx, r.key, q)
 	if err != nil {
 		return pendingRun{}, err
 	}
 	request := built.Request
-	p := pendingRun{request: request, options: r.made, turn: r.turn, limit: r.deadlineLeft(), claim: r.claim, kept: kept}
+	p := pendingRun{request: request, made: r.made, turn: r.turn, limit: r.deadlineLeft(), claim: r.claim, kept: kept}
 	c := &p.claim
 	c.ExpectVersion, c.NextSeq, c.NewTurn, c.Supersede = st.Version, max(st.NextSeq, 1), nil, ReplyID{}
 	n := &c.Reply

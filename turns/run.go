@@ -24,7 +24,7 @@ type run struct {
 	inherited bool
 
 	// made are the options that its requests are built with.
-	made Options
+	made layers
 	// claim is what the reply was claimed by, and turn its user turn: what its row is made from again should the store lose
 	// it.
 	claim Claim
@@ -88,7 +88,7 @@ func (s *Service) newRun(p pendingRun, reply Reply) *run {
 		reply.Continues += piece.Len()
 	}
 	r := &run{
-		Service: s, key: p.claim.Key, reply: reply, request: p.request, made: p.options, claim: p.claim, turn: p.turn, call: p.claim.Call,
+		Service: s, key: p.claim.Key, reply: reply, request: p.request, made: p.made, claim: p.claim, turn: p.turn, call: p.claim.Call,
 		fence:    reply.fence(p.claim.Key),
 		unsent:   p.claim.Call.Unsent,
 		deadline: time.Now().Add(p.limit), log: s.logs.Open(p.claim.Key, reply),

@@ -119,8 +119,8 @@ type arrival struct {
 type pendingRun struct {
 	claim   Claim
 	request Request
-	// options are what the request is built with.
-	options Options
+	// made are the options that the request is built with.
+	made layers
 	// turn is the user turn as it is stored, whether the claim stores it or found it.
 	turn *NewTurn
 	// limit is the most time the run takes from the claim on.

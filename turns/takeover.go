@@ -297,12 +297,13 @@ func (s *Service) rebuild(ctx context.Context, t *takeover, key ConversationKey,
 	if err != nil {
 		return pendingRun{}, err
 	}
-	options, err := s.pinnedOptions(ctx, key, r, turn.Options, defaults{c.DefaultsVersion, c.Defaults})
+	made, err := s.pinnedLayers(ctx, key, r, turn.Options, layers{defaults: c.Defaults, version: c.DefaultsVersion})
 	if err != nil {
 		return pendingRun{}, err
 	}
-	built, err := s.requestOf(ctx, key, Question{Turn: turn, Options: options, Route: t.route,
-		Pinned: r.WindowStart, Origin: Origin{Conversation: key, Turn: r.Turn, Generation: r.Generation}})
+	q := Question{Turn: turn, Route: t.route, Pinned: r.WindowStart, Origin: Origin{Conversation: key, Turn: r.Turn, Generation: r.Generation}}
+	made.ask(&q)
+	built, err := s.requestOf(ctx, key, q)
 	if err != nil {
 		return pendingRun{}, err
 	}
@@ -317,7 +318,7 @@ func (s *Service) rebuild(ctx context.Context, t *takeover, key ConversationKey,
 		}
 	}
 	return pendingRun{
-		request: request, options: options, limit: t.route.Limits.Total + s.set.MaxWait - r.Age,
+		request: request, made: made, limit: t.route.Limits.Total + s.set.MaxWait - r.Age,
 		turn: &NewTurn{Parent: turn.Parent, InputHash: st.InputHash, Content: turn.Content, Options: turn.Options},
 		claim: Claim{Key: key, Tenant: c.Tenant, Subject: c.Subject, Conversation: c.ID, Turn: r.Turn, Reply: NewReply{
 			ID: r.ID, Attempt: r.Attempt, Epoch: r.Epoch, Generation: r.Generation, Options: r.Options, DefaultsVersion: r.DefaultsVersion, Owner: owner, Route: t.route,
