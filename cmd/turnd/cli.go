@@ -17,6 +17,8 @@ type cli struct {
 	Probe    probeCmd    `cmd:"" help:"Find out what an endpoint of a models file can do about lost answers. Spends tokens, and says how many first."`
 	Chat     chatCmd     `cmd:"" help:"Talk to a service from a terminal."`
 	Held     heldCmd     `cmd:"" help:"See and decide about replies of which nobody knows whether the model answered."`
+	Export   exportCmd   `cmd:"" help:"Copy conversations out of a database, as JSON lines. The database may be served meanwhile."`
+	Import   importCmd   `cmd:"" help:"Bring conversations of such a file into a database, of whichever engine."`
 	Scripted scriptedCmd `cmd:"" name:"scripted-provider" help:"Run the stand-in for a model provider, for tests."`
 	Version  versionCmd  `cmd:"" help:"Say which build this is."`
 }

@@ -6,6 +6,7 @@
 //	turnd probe ENDPOINT     find out what an endpoint can do about lost answers
 //	turnd chat               talk to a service from a terminal
 //	turnd held               see and decide about replies of unknown outcome
+//	turnd export, import     copy conversations out of a database and into one
 //	turnd scripted-provider  run the stand-in for a model provider, for tests
 //	turnd version            say which build this is
 //

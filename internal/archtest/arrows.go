@@ -32,6 +32,7 @@ var arrows = []arrow{
 		Why: "the domain owns its ports and knows no database, no wire and no vendor",
 	},
 	{From: "./turns/storetest/...", To: []string{"./turns/...", "./internal/..."}, Why: "the suite knows stores by their port"},
+	{From: "./turns/archive/...", To: []string{"./turns"}, Why: "an archive knows databases by their port, and is read without what serves turns"},
 	{From: "./turns/spool/...", To: []string{"./turns"}, Why: "the spool keeps files, and leaves to the domain what becomes of them"},
 	{From: "./turns/live/bustest/...", To: []string{"./turns", "./turns/live"}, Why: "the suite knows buses by their port"},
 	{From: "./turns/live/...", To: []string{"./turns", "./turns/live/..."}, Why: "the live log serves the domain alone"},

@@ -60,6 +60,16 @@ func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.Tr
 
 func (r *recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
+func (r *recorder) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+
+func (r *recorder) TraceBatchQuery(_ context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) {
+	r.statements = append(r.statements, sent{data.SQL, data.Args})
+}
+
+func (r *recorder) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
 // recorded is a store on a filled database that remembers its statements.
 func recorded(t *testing.T) (database, *recorder) {
 	d := open(t)
@@ -109,6 +119,7 @@ func (d database) useEverything(t *testing.T) {
 	lost := restoring(run)
 	lost.ExpectVersion, lost.NextSeq, lost.Reply.Attempt, lost.Reply.Generation = 5, 11, 2, 1
 	calls := []func() error{
+		func() error { return d.useArchive(ctx, run.Key) },
 		func() error { return s.RegisterWorker(ctx, worker, time.Hour) },
 		func() error { return s.RenewLease(ctx, worker.ID, time.Hour) },
 		func() error { return s.RetireWorker(ctx, worker.ID) },
@@ -266,7 +277,7 @@ func TestNoStatementScansALargeTableAtAHundredThousandTurns(t *testing.T) {
 	untried := statements(t)
 	for _, s := range r.statements {
 		for name, sql := range untried {
-			if sql != s.sql {
+			if sql != s.sql && numbered(t, sql) != s.sql { // a batch says the text that was sent
 				continue
 			}
 			delete(untried, name)

@@ -48,6 +48,9 @@ func isForeignKey(err error) bool { return codeOf(err) == sqlite3.SQLITE_CONSTRA
 // isTaken reports whether a unique index found its place taken.
 func isTaken(err error) bool { return codeOf(err) == sqlite3.SQLITE_CONSTRAINT_UNIQUE }
 
+// isConstraint reports whether a rule of the tables refuses what a row holds.
+func isConstraint(err error) bool { return codeOf(err)&0xff == sqlite3.SQLITE_CONSTRAINT }
+
 // isNoTransaction reports whether a ROLLBACK found nothing to roll back: the only thing it can fail with plainly.
 func isNoTransaction(err error) bool { return codeOf(err) == sqlite3.SQLITE_ERROR }
 

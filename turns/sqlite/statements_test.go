@@ -17,7 +17,8 @@ import (
 )
 
 // fragments are constants of SQL text that are no statement by themselves.
-var fragments = []string{"rowColumns", "rowTables", "conversationColumns", "openColumns", "chosen", "chosenOf", "callColumns", "page", "sums", "carriesStart"}
+var fragments = []string{"rowColumns", "rowTables", "conversationColumns", "openColumns", "chosen", "chosenOf", "callColumns", "page", "sums", "carriesStart",
+	"archivedConversation", "archivedDefaults", "archivedRow", "archivedCall"}
 
 // migrated is a database of this build's schema, without a store.
 func migrated(t *testing.T) *sql.DB {

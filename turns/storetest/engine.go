@@ -87,6 +87,7 @@ func areas() []area {
 		{"entries", entries()},
 		{"conversations", conversations()},
 		{"defaults", defaults()},
+		{"archives", archives()},
 		{"tenancy", tenancy()},
 		{"time", times()},
 		{"unicode", unicodes()},

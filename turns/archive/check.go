@@ -1,0 +1,214 @@
+package archive
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// maxRows bounds the rows of one conversation, whose ids are kept in memory while it is read.
+const maxRows = 1 << 20
+
+// Bounds of what a client may set of a conversation, as the service has them.
+const (
+	maxLabels     = 32
+	maxLabelKey   = 64
+	maxLabelValue = 256
+)
+
+// checker checks the lines of one conversation against those before them.
+type checker struct {
+	head     *turns.ArchivedConversation
+	rows     map[turns.RowID]bool // by id: whether it is a user turn
+	seq      int64
+	defaults int32
+	call     turns.CallID
+	calls    bool // calls have begun
+}
+
+// newChecker checks the conversation itself, and brings its moments into the form that is stored.
+func newChecker(line int, c *turns.ArchivedConversation) (*checker, error) {
+	if err := checkFields(line, c); err != nil {
+		return nil, err
+	}
+	at := problems{line: line}
+	at.demand("tenant", c.Tenant != "", "is missing")
+	at.demand("conversation_id", !c.ID.IsZero(), "is missing")
+	at.demand("labels", labelsFit(c.Labels), fmt.Sprintf("are more than %d, or one has a key that is not of 1 to %d bytes or a value beyond %d",
+		maxLabels, maxLabelKey, maxLabelValue))
+	at.demand("defaults_version", c.DefaultsVersion >= 1, "must be at least 1")
+	at.demand("next_seq", c.NextSeq >= 1, "must be at least 1")
+	at.demand("version", c.Version >= 1, "must be at least 1")
+	at.demand("create_time", !c.CreateTime.IsZero(), "is missing")
+	at.demand("update_time", !c.UpdateTime.IsZero(), "is missing")
+	at.demand("erased_at", c.ErasedAt.IsZero() || !c.DeletedAt.IsZero(), "goes with deleted_at")
+	at.demand("defaults", optionsFit(c.Defaults), "can't be read")
+	c.Bury()
+	return &checker{head: c, rows: map[turns.RowID]bool{}}, at.err()
+}
+
+// record checks one record, and brings its moments into the form that is stored.
+func (c *checker) record(r turns.ArchivedRecord) error {
+	at := &problems{line: r.Line}
+	switch {
+	case r.Row != nil:
+		if err := checkFields(r.Line, r.Row); err != nil {
+			return err
+		}
+		c.row(at, r.Row)
+	case r.Call != nil:
+		if err := checkFields(r.Line, r.Call); err != nil {
+			return err
+		}
+		c.checkCall(at, r.Call)
+	default:
+		if err := checkFields(r.Line, r.Defaults); err != nil {
+			return err
+		}
+		c.checkDefaults(at, r.Defaults)
+	}
+	return at.err()
+}
+
+func (c *checker) checkDefaults(at *problems, d *turns.ArchivedDefaults) {
+	at.demand("kind", len(c.rows) == 0 && !c.calls, "comes too late: versions of defaults come before turns")
+	at.demand("kind", c.head.DeletedAt.IsZero(), "is of a deleted conversation, which has none")
+	at.demand("version", d.Version > c.defaults && d.Version <= c.head.DefaultsVersion, "must grow, up to the conversation's own")
+	at.demand("defaults", optionsFit(d.Defaults), "can't be read")
+	at.demand("create_time", !d.CreateTime.IsZero(), "is missing")
+	c.defaults = d.Version
+}
+
+func (c *checker) row(at *problems, r *turns.ArchivedRow) {
+	_, known := c.rows[r.ID]
+	at.demand("kind", !c.calls, "comes too late: turns and replies come before calls")
+	at.demand("kind", c.head.DeletedAt.IsZero(), "is of a deleted conversation, which has none")
+	at.demand("id", !r.ID.IsZero() && !known, "is missing, or was there before")
+	at.demand("seq", r.Seq > c.seq && r.Seq < c.head.NextSeq, "must grow from row to row, and stay below the conversation's next_seq")
+	at.demand("kind", len(c.rows) < maxRows, "is of one row too many")
+	if !r.Parent.IsZero() {
+		_, found := c.rows[r.Parent]
+		at.demand("parent_id", found, "is no row of this conversation that came before")
+	}
+	at.demand("generation", r.Generation >= 1, "must be at least 1")
+	at.demand("options", optionsFit(r.Options), "can't be read")
+	at.demand("create_time", !r.CreateTime.IsZero(), "is missing")
+	if r.Role == turns.RoleUser {
+		userTurn(at, r)
+	} else {
+		c.reply(at, r)
+	}
+	c.seq, c.rows[r.ID] = r.Seq, r.Role == turns.RoleUser
+}
+
+func userTurn(at *problems, r *turns.ArchivedRow) {
+	at.demand("status", r.Status == "" && r.Reason == "" && r.RespondsTo.IsZero(), "is a reply's, and this is a turn")
+	at.demand("input_hash", len(r.InputHash) > 0, "is missing: without it a repeat of the turn could not be told from another")
+	at.demand("waiting", r.Waiting == "" || !r.Erased, "goes with no erased turn")
+	if r.Erased {
+		at.demand("content", r.Content == "", "was erased, so there is none")
+		return
+	}
+	_, err := turns.DecodeContent([]byte(r.Content))
+	at.demand("content", err == nil, "is not a list of blocks")
+}
+
+func (c *checker) reply(at *problems, r *turns.ArchivedRow) {
+	at.demand("responds_to", c.rows[r.RespondsTo.Row()], "is no turn of this conversation that came before")
+	at.demand("parent_id", r.Parent == r.RespondsTo.Row(), "must be the turn that it responds to")
+	at.demand("status", r.Status == turns.StatusComplete || r.Status == turns.StatusAbandoned, "must be complete or abandoned: an archive holds what has ended")
+	at.demand("reason", (r.Status == turns.StatusAbandoned) == (r.Reason != ""), "goes with abandoned, and must be there then")
+	at.demand("attempt", r.Attempt >= 1, "must be at least 1")
+	at.demand("epoch", r.Epoch >= 1, "must be at least 1")
+	at.demand("owner", !r.Owner.IsZero(), "is missing")
+	at.demand("waiting", r.Waiting == "" && !r.Erased, "and erased are a turn's, and this is a reply")
+	at.demand("end_time", !r.EndTime.IsZero(), "is missing")
+	log := new(turns.Log)
+	pieces, err := turns.DecodePieces([]byte(r.Content))
+	if err == nil {
+		log, err = turns.LogOf(pieces)
+	}
+	at.demand("content", err == nil, "is not a list of pieces that follow each other")
+	at.demand("log_len", err != nil || log.Len() == r.LogLen, "is not the length of the content")
+}
+
+func (c *checker) checkCall(at *problems, call *turns.ArchivedCall) {
+	at.demand("call_id", strings.Compare(string(call.ID.UUID[:]), string(c.call.UUID[:])) > 0, "must grow from call to call")
+	at.demand("class", call.Class != "", "is missing: an archive holds what has ended")
+	at.demand("create_time", !call.CreateTime.IsZero(), "is missing")
+	at.demand("end_time", !call.EndTime.IsZero(), "is missing")
+	c.call, c.calls = call.ID, true
+}
+
+// ended checks what the conversation names of its rows.
+func (c *checker) ended(line int) error {
+	at := problems{line: line}
+	_, leaf := c.rows[c.head.Leaf]
+	at.demand("leaf_id", leaf || c.head.Leaf.IsZero(), "of the conversation is none of its rows")
+	at.demand("last_turn_id", c.rows[c.head.LastTurn.Row()] || c.head.LastTurn == turns.TurnID{}, "of the conversation is none of its turns")
+	return at.err()
+}
+
+// problems keeps the first problem of a line.
+type problems struct {
+	line  int
+	first *LineError
+}
+
+func (p *problems) demand(field string, holds bool, problem string) {
+	if !holds && p.first == nil {
+		p.first = &LineError{Line: p.line, Field: field, Problem: problem}
+	}
+}
+
+func (p *problems) err() error {
+	if p.first == nil {
+		return nil
+	}
+	return p.first
+}
+
+func labelsFit(labels map[string]string) bool {
+	for k, v := range labels {
+		if len(k) == 0 || len(k) > maxLabelKey || len(v) > maxLabelValue || strings.ContainsRune(k+v, 0) {
+			return false
+		}
+	}
+	return len(labels) <= maxLabels
+}
+
+func optionsFit(options turns.RawJSON) bool {
+	_, err := turns.DecodeOptions([]byte(options))
+	return err == nil
+}
+
+// The years that every engine can store.
+var (
+	earliest = time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC)
+	latest   = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// checkFields checks what holds of every field: no number is negative, no text has a NUL, which one of the engines could not
+// store, and a moment is one of microseconds.
+func checkFields(line int, record any) error {
+	at := problems{line: line}
+	names, values := turns.ArchiveColumns(record)
+	for i, value := range values {
+		switch v := value.(type) {
+		case *time.Time:
+			*v = v.UTC().Truncate(time.Microsecond)
+			at.demand(names[i], v.IsZero() || v.After(earliest) && v.Before(latest), "is out of range")
+		case *turns.RawJSON:
+			at.demand(names[i], *v == "" || json.Valid([]byte(*v)), "is not JSON")
+		default:
+			field := reflect.ValueOf(value).Elem()
+			at.demand(names[i], !field.CanInt() || field.Int() >= 0, "must not be negative")
+			at.demand(names[i], field.Kind() != reflect.String || !strings.ContainsRune(field.String(), 0), "holds a NUL character")
+		}
+	}
+	return at.err()
+}
