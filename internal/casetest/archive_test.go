@@ -55,7 +55,9 @@ var onePixel = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x
 func (w *worker) live() lived {
 	w.t.Helper()
 	conversation := newID()
-	w.script(callsTools(), stoppable("mid", 5000, 50), plain(4))
+	stops := stoppable("mid", 5000, 50)
+	stops.Times = 1
+	w.script(callsTools(), stops, plain(4))
 	l := lived{calls: offering("anthropic", conversation)}
 	w.turn(l.calls, nil).completes()
 	// A turn that is stopped while it runs.
@@ -93,8 +95,11 @@ func (w *worker) another() (deleted *turnsv1.TurnInput) {
 	require.NoError(w.t, err)
 	w.turn(ask(made.GetConversationId(), newID(), "hi again"), nil).completes()
 	deleted = ask(newID(), newID(), "forget me")
+	_, err = w.convs.CreateConversation(w.ctx, &turnsv1.CreateConversationRequest{
+		Conversation: &turnsv1.Conversation{ConversationId: deleted.GetConversationId(), Title: "forgotten"}})
+	require.NoError(w.t, err)
 	w.turn(deleted, nil).completes()
-	_, err = w.convs.DeleteConversation(w.ctx, &turnsv1.DeleteConversationRequest{ConversationId: deleted.GetConversationId()})
+	_, err = w.db.ExecContext(w.ctx, `UPDATE conversations SET deleted_at = update_time WHERE title = 'forgotten'`)
 	require.NoError(w.t, err)
 	return deleted
 }
@@ -129,7 +134,7 @@ func TestAHistoryMovesToAnotherEngineAndBackAndGoesOnThere(t *testing.T) {
 		}
 		require.Equal(t, replayed, s.turn(l.stopped, nil).abandons(cancelled).result)
 		_, err := s.submit(l.deleted)
-		to.fails(err, codes.NotFound, "CONVERSATION_DELETED", "DO_NOT_RETRY")
+		to.fails(err, codes.FailedPrecondition, "CONVERSATION_DELETED", "DO_NOT_RETRY")
 		to.paid(0, 0)
 		changed := offering("anthropic", l.calls.GetConversationId())
 		changed.TurnId = l.calls.GetTurnId()

@@ -69,7 +69,7 @@ func (e *exporter) all(ctx context.Context) error {
 	}
 	for _, id := range e.selection.Conversations {
 		if e.missing[id] {
-			return fmt.Errorf("conversation %s: %w", id, turns.ErrNotFound)
+			return fmt.Errorf("%s: %w", id, turns.NotFound("conversation", "--conversation"))
 		}
 	}
 	return writeLine(e.to, trailerLine{kindTrailer, e.count.Conversations})
