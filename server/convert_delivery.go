@@ -90,10 +90,7 @@ func policiesFromWire(d *turns.Delivery, in *turnsv1.TurnInput) error {
 			return invalidField("input."+field, "is not a value that this server knows")
 		}
 	}
-	if in.GetOverrideNoProgress() {
-		return &turns.Error{Code: turns.CodeUnimplemented, Field: "input.override_no_progress",
-			Problem: "no conversation is stopped for making no progress yet"}
-	}
+	d.OverrideNoProgress = in.GetOverrideNoProgress()
 	var err error
 	if d.DisconnectGrace, err = durationFromWire("input.disconnect_grace", in.GetDisconnectGrace()); err != nil {
 		return err

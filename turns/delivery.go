@@ -50,6 +50,8 @@ type Delivery struct {
 	DisconnectGrace time.Duration
 	OnAmbiguous     OnAmbiguous
 	OnPartial       OnPartial
+	// OverrideNoProgress lets the turn go on though CodeNoProgress would refuse it.
+	OverrideNoProgress bool
 	// Deadline is the most time for the reply from the claim on; zero: as the endpoint says.
 	Deadline time.Duration
 }

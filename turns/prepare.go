@@ -33,7 +33,13 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	if q.Partial, err = a.partial(ctx, st); err != nil {
 		return pendingRun{}, err
 	}
-	built, err := a.requestOf(ctx, a.key, q)
+	if q.Path, err = a.pathOf(ctx, a.key, q); err != nil {
+		return pendingRun{}, err
+	}
+	if err := a.checkNew(st, q.Path); err != nil {
+		return pendingRun{}, err
+	}
+	built, err := a.build(ctx, q)
 	if err != nil {
 		return pendingRun{}, err
 	}
@@ -59,16 +65,39 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 
 // requestOf reads the path of a question and builds its request.
 func (s *Service) requestOf(ctx context.Context, key ConversationKey, q Question) (Built, error) {
-	if !q.Turn.Parent.IsZero() {
-		path, err := s.store.ReadPath(ctx, key, q.Turn.Parent, q.Limit())
-		if err != nil {
-			return Built{}, err
-		}
-		q.Path = path
-	}
-	if err := checkResults(q.Path, q.Turn.Content); err != nil {
+	path, err := s.pathOf(ctx, key, q)
+	if err != nil {
 		return Built{}, err
 	}
+	q.Path = path
+	return s.build(ctx, q)
+}
+
+// pathOf reads the path of a question.
+func (s *Service) pathOf(ctx context.Context, key ConversationKey, q Question) ([]PathRow, error) {
+	if q.Turn.Parent.IsZero() {
+		return nil, nil
+	}
+	return s.store.ReadPath(ctx, key, q.Turn.Parent, q.Limit())
+}
+
+// checkNew refuses a turn that does not fit what is above it. What was tried once is not asked again: a turn that was taken
+// stays taken, whatever later versions think of it.
+func (a *arrival) checkNew(st Standing, path []PathRow) error {
+	if st.Newest != nil && st.Newest.Calls > 0 {
+		return nil
+	}
+	if err := checkResults(path, a.Input.Content); err != nil {
+		return err
+	}
+	if a.OverrideNoProgress {
+		return nil
+	}
+	return checkProgress(path, a.Input.Content)
+}
+
+// build builds the request of a question.
+func (s *Service) build(ctx context.Context, q Question) (Built, error) {
 	built, err := BuildRequest(s.generator, q)
 	s.metrics.healed(ctx, built.Request.Healed)
 	return built, err

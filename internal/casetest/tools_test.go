@@ -156,7 +156,16 @@ func TestC61CallsThatNobodyAnsweredDoNotLockTheConversation(t *testing.T) {
 		w.script(callsTools(), plain(4))
 		in := offering(model, newID())
 		s.turn(in, nil).completes()
-		s.turn(offering(model, in.GetConversationId(), resultOf("t1", "twelve")), nil).completes() // one of two
+		some := offering(model, in.GetConversationId(), resultOf("t1", "twelve")) // one of two
+		_, err := s.submit(some)
+		meta := w.fails(err, codes.FailedPrecondition, "WAITING_FOR_TOOLS", "DO_NOT_RETRY")
+		require.Equal(t, "t2", meta["tool_use_ids"])
+		w.stands(map[string]int{qUsers: 1})
+		before := s.read(in.GetConversationId(), in.GetTurnId())
+		s.turn(offering(model, in.GetConversationId()), nil).completes()
+		require.True(t, proto.Equal(before, s.read(in.GetConversationId(), in.GetTurnId())), "what is stored stays as it is")
+		_, err = s.submit(some)
+		w.fails(err, codes.InvalidArgument, "INVALID_TOOL_RESULT", "DO_NOT_RETRY")
 		s.turn(offering(model, in.GetConversationId()), nil).completes()
 		untooled := ask(in.GetConversationId(), newID(), "and without tools")
 		untooled.Options = &turnsv1.GenerationOptions{Model: model}
@@ -239,7 +248,7 @@ func TestC53ACallCutShortIsNeverJoinedWithTheNextAttempts(t *testing.T) {
 		whole, last := s.hear(in)
 		require.NotNil(t, last.GetCompleted())
 		require.Equal(t, odd, whole[2].GetToolUse().GetInputJson())
-		s.turn(offering(model, in.GetConversationId(), resultOf("t1", "twelve")), nil).completes()
+		s.turn(offering(model, in.GetConversationId(), resultOf("t1", "twelve"), resultOf("t2", "")), nil).completes()
 		w.paid(3, 3)
 	})
 }
