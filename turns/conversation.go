@@ -78,24 +78,59 @@ func (s *Service) GetConversation(ctx context.Context, caller Caller, id Convers
 	return c, err
 }
 
-// ListConversations reads the caller's conversations that have all of the labels, last used first.
+// labelLook is how many conversations are looked at for one page of those with labels. Labels have no index: it would have
+// to be kept with every change of a conversation, and few lists ask for labels.
+const labelLook = 1000
+
+// ListConversations reads the caller's conversations that have all of the labels, last used first. A page of few, or none,
+// still has a token if there are more to look at.
 func (s *Service) ListConversations(ctx context.Context, caller Caller, labels map[string]string, size int, token string) ([]Conversation, string, error) {
 	size, err := pageSize(size)
 	if err != nil {
 		return nil, "", err
 	}
-	q := ConversationQuery{Tenant: caller.Tenant, Subject: caller.Subject, Labels: labels, Limit: size + 1}
+	q := ConversationQuery{Tenant: caller.Tenant, Subject: caller.Subject, Labels: labels, Limit: size + 1, Look: size + 1}
+	if len(labels) > 0 {
+		q.Look = labelLook
+	}
 	if token != "" {
 		if q.BeforeTime, q.BeforeKey, err = parseConversationToken(token); err != nil {
 			return nil, "", err
 		}
 	}
-	found, err := s.store.ListConversations(ctx, q)
-	if err != nil || len(found) <= size {
-		return found, "", err
+	page, err := s.store.ListConversations(ctx, q)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case len(page.Found) > size:
+		return page.Found[:size], conversationToken(page.Found[size-1]), nil
+	case page.Reached != nil:
+		return page.Found, conversationToken(*page.Reached), nil
 	}
-	last := found[size-1]
-	return found[:size], conversationToken(last), nil
+	return page.Found, "", nil
+}
+
+// PageOf makes a page of rows in their order: of those that have the labels of the query, and of the last that was to be
+// looked at, by its key.
+func PageOf(q ConversationQuery, rows []Conversation, last ConversationKey) (page ConversationPage) {
+	for i, c := range rows {
+		if c.hasLabels(q.Labels) {
+			page.Found = append(page.Found, c)
+		}
+		if c.Key == last && len(page.Found) < q.Limit {
+			page.Reached = &rows[i]
+		}
+	}
+	return page
+}
+
+func (c *Conversation) hasLabels(labels map[string]string) bool {
+	for k, v := range labels {
+		if has, ok := c.Labels[k]; !ok || has != v {
+			return false
+		}
+	}
+	return true
 }
 
 func conversationToken(c Conversation) string {

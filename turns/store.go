@@ -561,8 +561,9 @@ type Conversations interface {
 	CreateConversation(ctx context.Context, c Conversation) (stored Conversation, created bool, err error)
 	// ReadConversation reads one; missing is CodeNotFound, a deleted one has Deleted set.
 	ReadConversation(ctx context.Context, key ConversationKey) (Conversation, error)
-	// ListConversations reads a tenant's conversations that are not deleted, last used first.
-	ListConversations(ctx context.Context, q ConversationQuery) ([]Conversation, error)
+	// ListConversations reads a tenant's conversations that are not deleted, last used first. It looks at no more than are
+	// asked for, whatever the labels match.
+	ListConversations(ctx context.Context, q ConversationQuery) (ConversationPage, error)
 	// UpdateConversation replaces title, defaults and labels if the version is still the expected one; updated is false
 	// if it is not. Defaults under a DefaultsVersion that is not stored yet are kept under it for ever.
 	UpdateConversation(ctx context.Context, c Conversation, expectVersion int64) (updated bool, err error)
@@ -596,5 +597,14 @@ type ConversationQuery struct {
 	Labels     map[string]string
 	BeforeTime time.Time
 	BeforeKey  ConversationKey
-	Limit      int
+	// Limit bounds what is found, Look what is looked at to find it.
+	Limit int
+	Look  int
+}
+
+// ConversationPage is what ListConversations found. Reached, if not nil, is the last conversation that it looked at, before
+// as many were found as were asked for: beyond it there may be more.
+type ConversationPage struct {
+	Found   []Conversation
+	Reached *Conversation
 }

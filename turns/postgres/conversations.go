@@ -120,37 +120,56 @@ func (s *Store) ReadConversation(ctx context.Context, key turns.ConversationKey)
 	return c, nil
 }
 
+// The last conversation that a list may look at comes with the others, since the next page begins there.
 const listConversations = `
-SELECT` + conversationColumns + ` FROM conversations c
+WITH looked AS MATERIALIZED (
+	SELECT update_time, conversation_key FROM conversations
+	WHERE tenant = @tenant AND subject = @subject AND deleted_at IS NULL
+		AND (update_time, conversation_key) < (@before_time::timestamptz, @before_key::uuid)
+	ORDER BY update_time DESC, conversation_key DESC LIMIT 1 OFFSET @look - 1
+)
+SELECT` + conversationColumns + `, COALESCE(c.conversation_key = (SELECT l.conversation_key FROM looked l), false) AS last
+FROM conversations c
 WHERE c.tenant = @tenant AND c.subject = @subject AND c.deleted_at IS NULL
 	AND (c.update_time, c.conversation_key) < (@before_time::timestamptz, @before_key::uuid)
-	AND c.labels @> @labels::jsonb
+	AND (c.update_time, c.conversation_key) >= (COALESCE((SELECT l.update_time FROM looked l), '-infinity'),
+		COALESCE((SELECT l.conversation_key FROM looked l), '00000000-0000-0000-0000-000000000000'))
+	AND (c.labels @> @labels::jsonb OR c.conversation_key = (SELECT l.conversation_key FROM looked l))
 ORDER BY c.update_time DESC, c.conversation_key DESC LIMIT @limit`
+
+type listedConversation struct {
+	conversationRow
+	Last bool
+}
 
 // endOfTime is past every update, for a first page.
 var endOfTime = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // ListConversations implements turns.Conversations.
-func (s *Store) ListConversations(ctx context.Context, q turns.ConversationQuery) ([]turns.Conversation, error) {
+func (s *Store) ListConversations(ctx context.Context, q turns.ConversationQuery) (turns.ConversationPage, error) {
 	if q.BeforeTime.IsZero() {
 		q.BeforeTime = endOfTime
 	}
 	rows, err := collect(ctx, s.pool, listConversations, pgx.NamedArgs{
 		"tenant": string(q.Tenant), "subject": q.Subject, "before_time": q.BeforeTime, "before_key": [16]byte(q.BeforeKey),
-		"labels": labelsOf(q.Labels), "limit": q.Limit,
-	}, pgx.RowToStructByName[conversationRow])
+		"labels": labelsOf(q.Labels), "limit": q.Limit, "look": int64(max(q.Look, 1)),
+	}, pgx.RowToStructByName[listedConversation])
 	if err != nil {
-		return nil, mapRead("list conversations", err)
+		return turns.ConversationPage{}, mapRead("list conversations", err)
 	}
 	list := make([]turns.Conversation, 0, len(rows))
+	var last turns.ConversationKey
 	for i := range rows {
 		c, err := rows[i].conversation()
 		if err != nil {
-			return nil, fmt.Errorf("list conversations: %w", err)
+			return turns.ConversationPage{}, fmt.Errorf("list conversations: %w", err)
+		}
+		if rows[i].Last {
+			last = c.Key
 		}
 		list = append(list, c)
 	}
-	return list, nil
+	return turns.PageOf(q, list, last), nil
 }
 
 const updateConversation = `

@@ -215,7 +215,7 @@ func (d database) useEverything(t *testing.T) {
 		func() error { _, err := s.UpdateConversation(ctx, conversation, 1); return err },
 		func() error { _, err := s.ReadDefaults(ctx, conversation.Key, 1); return err },
 		func() error {
-			_, err := s.ListConversations(ctx, turns.ConversationQuery{Tenant: "tenant1", Limit: 50})
+			_, err := s.ListConversations(ctx, turns.ConversationQuery{Tenant: "tenant1", Limit: 50, Look: 50})
 			return err
 		},
 	}

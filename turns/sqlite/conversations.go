@@ -100,15 +100,22 @@ func (t *tx) conversation(key turns.ConversationKey) (c turns.Conversation, err 
 	return c, err
 }
 
+// lookedUpTo is the last conversation that a list may look at. It comes with the others, since the next page begins there.
+const lookedUpTo = `SELECT update_time, conversation_key FROM conversations
+	WHERE tenant = @tenant AND subject = @subject AND deleted_at IS NULL
+		AND (update_time, conversation_key) < (@before_time, @before_key)
+	ORDER BY update_time DESC, conversation_key DESC LIMIT 1 OFFSET @look - 1`
+
 const listConversations = conversationColumns + `
 	WHERE c.tenant = @tenant AND c.subject = @subject AND c.deleted_at IS NULL
 		AND (c.update_time, c.conversation_key) < (@before_time, @before_key)
-		AND NOT EXISTS (SELECT 1 FROM json_each(@labels) q WHERE NOT EXISTS (
-			SELECT 1 FROM json_each(c.labels) l WHERE l.key = q.key AND l.value = q.value))
+		AND c.update_time >= @last_time AND (c.update_time > @last_time OR c.conversation_key >= @last_key)
+		AND (c.conversation_key = @last_key OR NOT EXISTS (SELECT 1 FROM json_each(@labels) q WHERE NOT EXISTS (
+			SELECT 1 FROM json_each(c.labels) l WHERE l.key = q.key AND l.value = q.value)))
 	ORDER BY c.update_time DESC, c.conversation_key DESC LIMIT @limit`
 
 // ListConversations implements turns.Conversations.
-func (s *Store) ListConversations(ctx context.Context, q turns.ConversationQuery) (page []turns.Conversation, err error) {
+func (s *Store) ListConversations(ctx context.Context, q turns.ConversationQuery) (page turns.ConversationPage, err error) {
 	before := int64(math.MaxInt64)
 	if !q.BeforeTime.IsZero() {
 		before = q.BeforeTime.UnixMicro()
@@ -116,21 +123,29 @@ func (s *Store) ListConversations(ctx context.Context, q turns.ConversationQuery
 	labels := []byte("{}")
 	if len(q.Labels) > 0 {
 		if labels, err = json.Marshal(q.Labels); err != nil {
-			return nil, err
+			return page, err
 		}
 	}
+	place := []any{arg("tenant", string(q.Tenant)), arg("subject", q.Subject), arg("before_time", before),
+		arg("before_key", q.BeforeKey[:])}
+	var rows []turns.Conversation
+	lastTime, lastKey := int64(math.MinInt64), []byte{}
 	err = s.readTx(ctx, "list conversations", func(t *tx) error {
+		if _, err := t.found(lookedUpTo, append(place, arg("look", max(q.Look, 1))), &lastTime, &lastKey); err != nil {
+			return err
+		}
 		return t.query(func(scan func(...any) error) error {
 			c, err := scanConversation(scan)
-			page = append(page, c)
+			rows = append(rows, c)
 			return err
-		}, listConversations, arg("tenant", string(q.Tenant)), arg("subject", q.Subject), arg("before_time", before),
-			arg("before_key", q.BeforeKey[:]), textArg("labels", labels), arg("limit", q.Limit))
+		}, listConversations, append(place, textArg("labels", labels), arg("limit", q.Limit), arg("last_time", lastTime), arg("last_key", lastKey))...)
 	})
 	if err != nil {
-		return nil, err
+		return turns.ConversationPage{}, err
 	}
-	return page, nil
+	var last turns.ConversationKey
+	copy(last[:], lastKey)
+	return turns.PageOf(q, rows, last), nil
 }
 
 const updateConversation = `UPDATE conversations SET title = @title, defaults = @defaults, defaults_version = @defaults_version,

@@ -13,7 +13,7 @@ var Statements = map[string]string{
 	"deleteChunks": deleteChunks, "closeOpenCalls": closeOpenCalls, "staleEverywhere": staleEverywhere,
 	"staleInConversation": staleInConversation, "readLedger": readLedger, "sweepReply": sweepReply,
 	"readReply": readReply, "findTurn": findTurn, "repliesTo": repliesTo, "readSiblings": readSiblings, "readShown": readShown,
-	"createConversation": createConversation, "readConversation": readConversation, "listConversations": listConversations,
+	"createConversation": createConversation, "readConversation": readConversation, "listConversations": listConversations, "lookedUpTo": lookedUpTo,
 	"updateConversation": updateConversation, "readChunks": readChunks, "supersedeReply": supersedeReply, "stopTurn": stopTurn, "stopReply": stopReply, "noteStop": noteStop,
 	"moveVersion": moveVersion, "moveLeaf": moveLeaf, "selectReply": selectReply, "moveSlot": moveSlot,
 	"ownedReplies": ownedReplies, "readUnsettled": readUnsettled, "mayReturn": mayReturn, "reviveReply": reviveReply,

@@ -60,7 +60,7 @@ func (w *world) everyMethod(ctx context.Context, claim turns.Claim, check func(m
 	check("RepliesTo", second(s.RepliesTo(ctx, key, claim.Turn, 10)))
 	check("Entries", second(s.Entries(ctx, key, []turns.TurnID{claim.Turn})))
 	check("ReadConversation", second(s.ReadConversation(ctx, key)))
-	check("ListConversations", second(s.ListConversations(ctx, turns.ConversationQuery{Tenant: "tenant", Limit: 1})))
+	check("ListConversations", second(s.ListConversations(ctx, turns.ConversationQuery{Tenant: "tenant", Limit: 1, Look: 1})))
 	check("UpdateConversation", second(s.UpdateConversation(ctx, w.made(conversation{key: key}), 1)))
 	_, _, err := s.CreateConversation(ctx, w.made(newConversation()))
 	check("CreateConversation", err)

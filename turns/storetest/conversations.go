@@ -22,6 +22,7 @@ func conversations() []promise {
 		{"a deleted conversation reads as deleted and is not listed", aDeletedConversationIsNotListed},
 		{"conversations are listed by last use, newest first, and pages join without gap or repeat", pagesJoin},
 		{"a page stays where it was while others are used", pagesAreStable},
+		{"a list by labels looks at no more than it may, says where it got to, and goes on there", aListByLabelsIsBounded},
 		{"a list is of one tenant and subject", aListIsOfOneSubject},
 		{"a list takes only conversations that carry all labels", aListTakesLabels},
 	}
@@ -138,8 +139,8 @@ func aDeletedConversationIsNotListed(t *testing.T, w *world) {
 	require.Empty(t, w.list(turns.ConversationQuery{}))
 }
 
-// list reads one page of the tenant and subject that tests use.
-func (w *world) list(q turns.ConversationQuery) []turns.Conversation {
+// page reads one page of the tenant and subject that tests use, and list what it found.
+func (w *world) page(q turns.ConversationQuery) turns.ConversationPage {
 	w.t.Helper()
 	if q.Tenant == "" {
 		q.Tenant, q.Subject = "tenant", "subject"
@@ -147,9 +148,15 @@ func (w *world) list(q turns.ConversationQuery) []turns.Conversation {
 	if q.Limit == 0 {
 		q.Limit = 100
 	}
+	q.Look = max(q.Look, q.Limit)
 	page, err := w.Store.ListConversations(w.ctx, q)
 	require.NoError(w.t, err)
 	return page
+}
+
+func (w *world) list(q turns.ConversationQuery) []turns.Conversation {
+	w.t.Helper()
+	return w.page(q).Found
 }
 
 func keysOf(page []turns.Conversation) (keys []turns.ConversationKey) {
@@ -200,6 +207,38 @@ func pagesAreStable(t *testing.T, w *world) {
 	w.win(w.next(made[3]))
 	require.Equal(t, made[3].key, w.list(q)[0].Key, "a claim is a use")
 	require.Equal(t, rest, keysOf(w.list(turns.ConversationQuery{Limit: 2, BeforeTime: w.conversation(made[2]).UpdateTime, BeforeKey: made[2].key})))
+}
+
+func aListByLabelsIsBounded(t *testing.T, w *world) {
+	var wanted []turns.ConversationKey
+	for i := range 11 {
+		c := w.made(newConversation())
+		c.Labels = map[string]string{"place": string(rune('a' + i))}
+		if i == 2 || i == 3 || i == 9 {
+			c.Labels["wanted"] = "yes"
+			wanted = append([]turns.ConversationKey{c.Key}, wanted...)
+		}
+		w.create(c)
+	}
+	q := turns.ConversationQuery{Labels: map[string]string{"wanted": "yes"}, Limit: 3, Look: 4}
+	var found []turns.ConversationKey
+	pages := 0
+	for page := w.page(q); ; page = w.page(q) {
+		pages++
+		found = append(found, keysOf(page.Found)...)
+		if page.Reached == nil {
+			break
+		}
+		q = after(q, []turns.Conversation{*page.Reached})
+	}
+	require.Equal(t, wanted, found)
+	require.Equal(t, 3, pages, "11 are looked at 4 by 4")
+	none := w.page(turns.ConversationQuery{Labels: map[string]string{"wanted": "no"}, Limit: 3, Look: 4})
+	require.Empty(t, none.Found)
+	require.NotNil(t, none.Reached, "not all were looked at")
+	one := turns.ConversationQuery{Labels: q.Labels, Limit: 1, Look: 4}
+	require.Nil(t, w.page(one).Reached, "as many were found as were asked for")
+	require.Nil(t, w.page(turns.ConversationQuery{Limit: 100, Look: 100}).Reached, "all were looked at")
 }
 
 func aListIsOfOneSubject(t *testing.T, w *world) {

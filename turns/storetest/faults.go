@@ -250,8 +250,8 @@ func (f *Faults) ReadConversation(ctx context.Context, key turns.ConversationKey
 }
 
 // ListConversations implements turns.Store.
-func (f *Faults) ListConversations(ctx context.Context, q turns.ConversationQuery) ([]turns.Conversation, error) {
-	return spoil(ctx, f, "ListConversations", func() ([]turns.Conversation, error) { return f.store.ListConversations(ctx, q) })
+func (f *Faults) ListConversations(ctx context.Context, q turns.ConversationQuery) (turns.ConversationPage, error) {
+	return spoil(ctx, f, "ListConversations", func() (turns.ConversationPage, error) { return f.store.ListConversations(ctx, q) })
 }
 
 // UpdateConversation implements turns.Store.
