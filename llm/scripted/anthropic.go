@@ -2,6 +2,7 @@ package scripted
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 )
 
@@ -55,8 +56,9 @@ type stopDetails struct {
 // The blocks, in message_start empty and in a whole answer full. None of their fields may be absent.
 
 type textBlock struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
+	Type      string            `json:"type"`
+	Text      string            `json:"text"`
+	Citations []json.RawMessage `json:"citations,omitempty"`
 }
 
 type thinkingBlock struct {
@@ -77,13 +79,14 @@ type toolUseBlock struct {
 	Input json.RawMessage `json:"input"`
 }
 
-// anthropicDelta is one of the four deltas of a block; only the field that its type names is set.
+// anthropicDelta is one of the five deltas of a block; only the field that its type names is set.
 type anthropicDelta struct {
-	Type        string  `json:"type"`
-	Text        *string `json:"text,omitempty"`
-	Thinking    *string `json:"thinking,omitempty"`
-	PartialJSON *string `json:"partial_json,omitempty"`
-	Signature   *string `json:"signature,omitempty"`
+	Type        string          `json:"type"`
+	Text        *string         `json:"text,omitempty"`
+	Thinking    *string         `json:"thinking,omitempty"`
+	PartialJSON *string         `json:"partial_json,omitempty"`
+	Signature   *string         `json:"signature,omitempty"`
+	Citation    json.RawMessage `json:"citation,omitempty"`
 }
 
 // anthropicStop is why the message ended, in message_delta.
@@ -114,6 +117,12 @@ func parseAnthropic(body []byte) request {
 	req.check(in.Messages, " user assistant system ")
 	if req.problem == "" {
 		req.problem = anthropicPairing(in.Messages)
+	}
+	for i, m := range in.Messages {
+		media, problem := anthropicMedia(m.Content, m.Role)
+		if req.words += media * mediaTokens; problem != "" && req.problem == "" {
+			req.problem = fmt.Sprintf("messages.%d.%s", i, problem)
+		}
 	}
 	if req.problem == "" && in.MaxTokens == nil {
 		req.problem = "max_tokens: field required"
@@ -204,6 +213,8 @@ func (v *anthropicVoice) piece(p piece) []byte {
 		return v.delta(p, anthropicDelta{Type: "thinking_delta", Thinking: &p.text})
 	case pieceInput:
 		return v.delta(p, anthropicDelta{Type: "input_json_delta", PartialJSON: &p.text})
+	case pieceCite:
+		return v.delta(p, anthropicDelta{Type: "citations_delta", Citation: json.RawMessage(p.text)})
 	default:
 		return v.delta(p, anthropicDelta{Type: "signature_delta", Signature: &p.text})
 	}
@@ -305,6 +316,6 @@ func anthropicBlock(c content) any {
 	case c.block.Redacted != "":
 		return redactedBlock{"redacted_thinking", c.block.Redacted}
 	default:
-		return textBlock{"text", c.said.String()}
+		return textBlock{"text", c.said.String(), c.cited}
 	}
 }

@@ -24,7 +24,8 @@ const (
 	pieceThinking            // a delta of thinking
 	pieceRefusal             // a delta of words of refusal
 	pieceInput               // a delta of a tool's arguments
-	pieceSignature           // of thinking, whole; it is no output of the model and not counted
+	pieceSignature           // of thinking or text, whole; it is no output of the model and not counted
+	pieceCite                // one that a text cites, whole; not counted either
 	pieceShut
 )
 
@@ -33,7 +34,7 @@ type piece struct {
 	kind  pieceKind
 	index int    // of the block
 	block Block  // the block it belongs to
-	text  string // what a delta or a signature says
+	text  string // what a delta or a signature says, or the JSON of what is cited
 }
 
 // isDelta tells the pieces that are counted as output.
@@ -66,8 +67,18 @@ func (p Plan) blocks() []Block {
 
 // on is the plan as a wire can say it.
 func (p Plan) on(wire string) Plan {
-	if wire != wireAnthropic && slices.ContainsFunc(p.Blocks, isVendors) {
-		p.Blocks = slices.DeleteFunc(slices.Clone(p.Blocks), isVendors)
+	p.Blocks = slices.Clone(p.Blocks)
+	if wire != wireAnthropic {
+		p.Blocks = slices.DeleteFunc(p.Blocks, isVendors)
+	}
+	for i := range p.Blocks {
+		b := &p.Blocks[i]
+		if wire != wireGemini && b.Text != "" {
+			b.Signature = ""
+		}
+		if wire == wireGemini || wire == wireOpenAI {
+			b.Cites = nil
+		}
 	}
 	return p
 }
@@ -94,6 +105,9 @@ func (p Plan) bytes() int {
 	n := 0
 	for _, block := range p.blocks() {
 		n += len(block.Text) + len(block.Thinking) + len(block.Redacted) + len(block.Refusal) + len(block.Vendor)
+		for _, cite := range block.Cites {
+			n += len(cite)
+		}
 		if block.ToolUse != nil {
 			n += len(block.ToolUse.Input)
 		}
@@ -152,6 +166,11 @@ func (b Block) pieces(index int, yield func(piece) bool) bool {
 	}
 	for _, text := range b.cut() {
 		if !yield(piece{kind: b.kind(), index: index, block: b, text: text}) {
+			return false
+		}
+	}
+	for _, cite := range b.Cites {
+		if !yield(piece{kind: pieceCite, index: index, block: b, text: cite}) {
 			return false
 		}
 	}

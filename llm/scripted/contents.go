@@ -1,12 +1,16 @@
 package scripted
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // content is a block and what was said in it so far.
 type content struct {
 	block     Block
 	said      *strings.Builder
 	signature string
+	cited     []json.RawMessage
 }
 
 // contents gathers pieces into blocks, for answers that are not streamed.
@@ -18,11 +22,14 @@ func (c *contents) add(p piece) {
 		return
 	}
 	last := &(*c)[len(*c)-1]
-	if p.kind == pieceSignature {
+	switch p.kind {
+	case pieceSignature:
 		last.signature = p.text
-		return
+	case pieceCite:
+		last.cited = append(last.cited, json.RawMessage(p.text))
+	default:
+		last.said.WriteString(p.text)
 	}
-	last.said.WriteString(p.text)
 }
 
 // text joins what the blocks of one kind said.

@@ -11,7 +11,7 @@
 //   - connections are counted by the accept loop, leaving out those that only ever carried control requests;
 //   - a request is a body that was read on a generating path, whatever became of it;
 //   - a generation is a reply that began to be produced;
-//   - input tokens are the white-space separated words of all text in the request;
+//   - input tokens are the white-space separated words of all text in the request, and 100 for each image and document;
 //   - output tokens are the deltas produced, also those produced after the client had gone.
 //
 // # How a reply runs
@@ -39,7 +39,8 @@
 //     servers send it; its signature, and sealed thinking altogether, are dropped there.
 //   - a chat completion is kept only if it asks for it (store) and only once it is whole: its client may have gone by then.
 //   - a history that the vendor refuses is refused: a tool call without its result, a result without its call, an id of a
-//     call twice, input that is no object, thinking without a signature, empty text.
+//     call twice, input that is no object, thinking without a signature, empty text; and so are images and documents of a
+//     type that the vendor does not take, without data, with bytes of another type, or in a message of the assistant's.
 //
 // On Gemini's two wires:
 //

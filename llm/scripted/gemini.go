@@ -44,8 +44,9 @@ type geminiCall struct {
 
 // geminiResult answers a call.
 type geminiResult struct {
-	ID       string `json:"id,omitempty"`
-	Name     string `json:"name"`
+	ID       string       `json:"id,omitempty"`
+	Name     string       `json:"name"`
+	Parts    []geminiPart `json:"parts,omitempty"`
 	Response *struct {
 		Output string `json:"output"`
 		Error  string `json:"error"`
@@ -59,6 +60,8 @@ type geminiPart struct {
 	Thought   bool          `json:"thought,omitempty"`
 	Call      *geminiCall   `json:"functionCall,omitempty"`
 	Result    *geminiResult `json:"functionResponse,omitempty"`
+	Inline    *geminiInline `json:"inlineData,omitempty"`
+	File      *geminiFile   `json:"fileData,omitempty"`
 	Signature string        `json:"thoughtSignature,omitempty"`
 }
 
@@ -128,7 +131,11 @@ func parseGemini(body []byte) request {
 			req.userText = text
 		}
 	}
-	req.problem = geminiProblem(in.Contents)
+	media, problem := geminiMedia(in.Contents)
+	req.words += media * mediaTokens
+	if req.problem = geminiProblem(in.Contents); req.problem == "" {
+		req.problem = problem
+	}
 	return req
 }
 
@@ -189,7 +196,7 @@ func (p geminiPart) problem() string {
 		return "a function call needs a name, and arguments that are an object"
 	case p.Result != nil && (p.Result.Name == "" || p.Result.Response == nil):
 		return "a function response needs a name and a response"
-	case p.Call == nil && p.Result == nil && (p.Text == nil || *p.Text == "" && p.Signature == ""):
+	case p.Call == nil && p.Result == nil && p.Inline == nil && p.File == nil && (p.Text == nil || *p.Text == "" && p.Signature == ""):
 		return "required oneof field 'data' must have one initialized field"
 	}
 	return ""

@@ -106,12 +106,18 @@ func (v *geminiVoice) piece(p piece) []byte {
 	}
 	switch p.kind {
 	case pieceText, pieceRefusal:
-		return v.say(geminiPart{Text: &p.text})
+		part := geminiPart{Text: &p.text}
+		if v.content[len(v.content)-1].said.Len() == len(p.block.Text) {
+			part.Signature = p.block.Signature // with the last words
+		}
+		return v.say(part)
 	case pieceThinking:
 		v.sum.thinking++
 		return v.say(geminiPart{Text: &p.text, Thought: true})
 	case pieceSignature:
-		v.signature = p.text
+		if p.block.Text == "" {
+			v.signature = p.text
+		}
 	case pieceOpen:
 		if p.block.Redacted != "" {
 			return v.say(geminiPart{Text: new(string), Thought: true, Signature: p.block.Redacted})

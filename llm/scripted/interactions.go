@@ -12,15 +12,25 @@ import (
 // wires are.
 
 type interactionText struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
+	Type        string            `json:"type"`
+	Text        string            `json:"text"`
+	Annotations []json.RawMessage `json:"annotations,omitempty"`
+}
+
+// interactionPart is one part of the content of a step that came in.
+type interactionPart struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Data     string `json:"data"`
+	URI      string `json:"uri"`
+	MIMEType string `json:"mime_type"`
 }
 
 // interactionStep is one step of the input, of any kind.
 type interactionStep struct {
 	Type      string            `json:"type"`
-	Content   []interactionText `json:"content"`
-	Summary   []interactionText `json:"summary"`
+	Content   []interactionPart `json:"content"`
+	Summary   []interactionPart `json:"summary"`
 	Signature string            `json:"signature"`
 	ID        string            `json:"id"`
 	Name      string            `json:"name"`
@@ -67,6 +77,8 @@ func parseInteraction(body []byte) request {
 			req.userText = text
 		}
 	}
+	media, problem := stepsMedia(steps)
+	req.words += media * mediaTokens
 	switch {
 	case in.Model == "":
 		req.problem = "model or agent is required"
@@ -78,6 +90,9 @@ func parseInteraction(body []byte) request {
 		if req.problem = labelProblem(in.Labels); req.problem == "" {
 			req.problem = stepsProblem(steps)
 		}
+		if req.problem == "" {
+			req.problem = problem
+		}
 	}
 	return req
 }
@@ -86,7 +101,7 @@ func parseInteraction(body []byte) request {
 func stepsOf(raw json.RawMessage) (steps []interactionStep, ok bool) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
-		return []interactionStep{{Type: "user_input", Content: []interactionText{{"text", text}}}}, true
+		return []interactionStep{{Type: "user_input", Content: []interactionPart{{Type: "text", Text: text}}}}, true
 	}
 	return steps, json.Unmarshal(raw, &steps) == nil
 }
@@ -147,7 +162,7 @@ func contentProblem(s interactionStep, calling bool) string {
 		return "content is required"
 	}
 	for _, c := range s.Content {
-		if c.Text == "" {
+		if c.Type == "text" && c.Text == "" {
 			return "text must not be empty"
 		}
 	}

@@ -81,11 +81,13 @@ func (v *interactionVoice) piece(p piece) []byte {
 		return v.say("step.stop", f)
 	case pieceThinking:
 		v.sum.thinking++
-		return v.delta(index, fields{"type": "thought_summary", "content": interactionText{"text", p.text}})
+		return v.delta(index, fields{"type": "thought_summary", "content": interactionText{Type: "text", Text: p.text}})
 	case pieceSignature:
 		return v.delta(index, fields{"type": "thought_signature", "signature": p.text})
 	case pieceInput:
 		return v.delta(index, fields{"type": "arguments_delta", "arguments": p.text})
+	case pieceCite:
+		return v.delta(index, fields{"type": "text_annotation_delta", "annotations": []json.RawMessage{json.RawMessage(p.text)}})
 	}
 	return v.delta(index, fields{"type": "text", "text": p.text})
 }
@@ -109,7 +111,7 @@ func (c content) step() fields {
 	said := c.said.String()
 	words := []interactionText{}
 	if said != "" {
-		words = append(words, interactionText{"text", said})
+		words = append(words, interactionText{Type: "text", Text: said, Annotations: c.cited})
 	}
 	switch {
 	case c.block.ToolUse != nil:

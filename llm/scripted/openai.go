@@ -118,8 +118,13 @@ func parseOpenAI(body []byte) request {
 	case len(in.Metadata) > 0 && !in.Store:
 		req.problem = "metadata: only allowed when store is enabled"
 	}
+	media, problem := openaiMedia(in.Messages)
+	req.words += media * mediaTokens
 	if req.problem == "" {
 		req.problem = openaiPairing(in.Messages)
+	}
+	if req.problem == "" {
+		req.problem = problem
 	}
 	return req
 }

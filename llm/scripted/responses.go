@@ -77,6 +77,8 @@ func parseResponses(body []byte) request {
 			req.userText = text
 		}
 	}
+	media, problem := responsesMediaProblem(items)
+	req.words += media * mediaTokens
 	switch {
 	case in.Model == "":
 		req.problem = "you must provide a model parameter"
@@ -87,7 +89,9 @@ func parseResponses(body []byte) request {
 	case len(in.Metadata) > 16:
 		req.problem = "metadata: at most 16 pairs"
 	default:
-		req.problem = responsesPairing(items)
+		if req.problem = responsesPairing(items); req.problem == "" {
+			req.problem = problem
+		}
 	}
 	return req
 }

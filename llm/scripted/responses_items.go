@@ -9,10 +9,10 @@ import (
 // their fields may be absent but the seal of reasoning.
 
 type responsesText struct {
-	Type        string `json:"type"`
-	Text        string `json:"text"`
-	Annotations []any  `json:"annotations"`
-	Logprobs    []any  `json:"logprobs"`
+	Type        string            `json:"type"`
+	Text        string            `json:"text"`
+	Annotations []json.RawMessage `json:"annotations"`
+	Logprobs    []any             `json:"logprobs"`
 }
 
 type responsesRefused struct {
@@ -26,6 +26,7 @@ type responsesMessage struct {
 	Status  string `json:"status"`
 	Role    string `json:"role"`
 	Content []any  `json:"content"`
+	Phase   string `json:"phase,omitempty"`
 }
 
 type responsesCall struct {
@@ -114,7 +115,7 @@ func (v *responsesVoice) item(c content, index int, status string) any {
 		}
 		return r
 	}
-	m := responsesMessage{ID: id, Type: "message", Status: status, Role: "assistant", Content: []any{}}
+	m := responsesMessage{ID: id, Type: "message", Status: status, Role: "assistant", Content: []any{}, Phase: c.block.Phase}
 	if over {
 		m.Content = append(m.Content, responsesPart(c, said))
 	}
@@ -126,7 +127,7 @@ func responsesPart(c content, said string) any {
 	if c.block.Refusal != "" {
 		return responsesRefused{"refusal", said}
 	}
-	return responsesText{"output_text", said, []any{}, []any{}}
+	return responsesText{"output_text", said, append([]json.RawMessage{}, c.cited...), []any{}}
 }
 
 // items are all of them.

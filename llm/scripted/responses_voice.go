@@ -61,6 +61,10 @@ func (v *responsesVoice) piece(p piece) []byte {
 		return v.shut(c, index)
 	case pieceSignature:
 		return nil
+	case pieceCite:
+		f := v.at(c, index)
+		f["annotation"], f["annotation_index"] = json.RawMessage(p.text), len(c.cited)-1
+		return v.say("response.output_text.annotation.added", f)
 	}
 	f := v.at(c, index)
 	f["delta"] = p.text

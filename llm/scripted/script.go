@@ -92,11 +92,12 @@ type Reply struct {
 }
 
 // Block is one content block: exactly one of Text, Thinking, Redacted, Refusal, ToolUse and Vendor. Signature belongs to
-// Thinking.
+// Thinking, and to Text on Gemini's generateContent, where it comes with the last words.
 // Redacted is thinking that the vendor has sealed; Chat Completions has no words for it and leaves it out. Refusal is text of
 // its own kind on OpenAI's wire, and plain text on Anthropic's, where the stop reason says the rest. Vendor is the JSON of a
 // block that only Anthropic has, such as those of tools that it runs itself; it is sent whole, without a delta, and left out
-// on other wires.
+// on other wires. Cites are the JSON of what a Text cites, each in the vendor's own form, for the wires that have a place for it:
+// Anthropic Messages, Responses and Interactions. Phase is what part of an answer a Text or a Refusal is, on Responses alone.
 type Block struct {
 	Text      string   `json:"text,omitempty"`
 	Thinking  string   `json:"thinking,omitempty"`
@@ -105,6 +106,8 @@ type Block struct {
 	Refusal   string   `json:"refusal,omitempty"`
 	ToolUse   *ToolUse `json:"tool_use,omitempty"`
 	Vendor    string   `json:"vendor,omitempty"`
+	Cites     []string `json:"cites,omitempty"`
+	Phase     string   `json:"phase,omitempty"`
 }
 
 // ToolUse is a call of a tool; Input is the JSON text of its arguments, sent in pieces as it is.

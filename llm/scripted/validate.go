@@ -151,12 +151,21 @@ func (b Block) validate(path string) error {
 	switch {
 	case kinds != 1:
 		return &FieldError{path, "needs exactly one of text, thinking, redacted, refusal, tool_use and vendor"}
-	case b.Signature != "" && b.Thinking == "":
-		return &FieldError{path + ".signature", "belongs to thinking"}
+	case b.Signature != "" && b.Thinking == "" && b.Text == "":
+		return &FieldError{path + ".signature", "belongs to thinking or text"}
+	case len(b.Cites) > 0 && b.Text == "":
+		return &FieldError{path + ".cites", "belongs to text"}
+	case b.Phase != "" && b.Text == "" && b.Refusal == "":
+		return &FieldError{path + ".phase", "belongs to text or refusal"}
 	case b.Vendor != "" && !json.Valid([]byte(b.Vendor)):
 		return &FieldError{path + ".vendor", "must be JSON"}
 	case b.ToolUse != nil && (b.ToolUse.ID == "" || b.ToolUse.Name == ""):
 		return &FieldError{path + ".tool_use", "needs id and name"}
+	}
+	for i, cite := range b.Cites {
+		if !json.Valid([]byte(cite)) {
+			return &FieldError{fmt.Sprintf("%s.cites[%d]", path, i), "must be JSON"}
+		}
 	}
 	return nil
 }
