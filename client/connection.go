@@ -49,6 +49,8 @@ func (c *connection) take(ctx context.Context, ev *turnsv1.Event) (ended bool, e
 		return false, nil
 	case *turnsv1.Event_Accepted:
 		fresh = c.accepted(ctx, ev, kind.Accepted)
+	case *turnsv1.Event_Queued:
+		fresh = c.moved(ev, kind.Queued)
 	case *turnsv1.Event_Started:
 		c.begun = true
 		c.generation = max(c.generation, kind.Started.GetGeneration())
@@ -80,6 +82,16 @@ func (c *connection) accepted(ctx context.Context, ev *turnsv1.Event, a *turnsv1
 		return nil
 	}
 	c.result = a.GetResult()
+	return ev
+}
+
+// moved takes note of the turn's place in line. That it is where it was is no news.
+func (c *connection) moved(ev *turnsv1.Event, q *turnsv1.Queued) *turnsv1.Event {
+	c.begun = true
+	if c.queued != nil && c.queued.GetPosition() == q.GetPosition() {
+		return nil
+	}
+	c.queued, c.progress = q, true
 	return ev
 }
 

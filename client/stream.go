@@ -22,9 +22,10 @@ type Stream struct {
 	conversation string
 	generation   int32 // the turn's, as far as it was told
 	result       turnsv1.DeliveryResult
-	over         bool          // a terminal event was handed out and not answered by Again
-	again        int           // what Auto has sent again
-	holdOff      time.Duration // to be waited for before the next delivery
+	queued       *turnsv1.Queued // the place in line that was handed out last
+	over         bool            // a terminal event was handed out and not answered by Again
+	again        int             // what Auto has sent again
+	holdOff      time.Duration   // to be waited for before the next delivery
 }
 
 // TurnID is the id of the turn that was sent; empty if a reply is only followed.
@@ -42,9 +43,9 @@ func (s *Stream) Result() turnsv1.DeliveryResult { return s.result }
 // Reply is what has been gathered. It belongs to the Stream and changes with each event.
 func (s *Stream) Reply() *Reply { return s.reply }
 
-// Events sends the turn, or follows the reply, and hands out what is new: accepted once, started once an attempt, the log
-// without gaps and repeats, restarted, and last one terminal event. Heartbeats are kept back. Lost connections are mended
-// on the way and do not show.
+// Events sends the turn, or follows the reply, and hands out what is new: accepted once, queued with each new place in line,
+// started once an attempt, the log without gaps and repeats, restarted, and last one terminal event. Heartbeats are kept
+// back. Lost connections are mended on the way and do not show.
 //
 // The last pair may be an error instead: an *Error, or the context's own error after it has ended. Ranging again goes on
 // where the caller was, after an error as well as after a break. After a terminal event there is nothing more until Again.

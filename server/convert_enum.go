@@ -49,6 +49,7 @@ var (
 		"", turns.ClassOK, turns.ClassNotSent, turns.ClassTransient, turns.ClassThrottled, turns.ClassInFlightElsewhere,
 		turns.ClassAlreadyDone, turns.ClassAmbiguous, turns.ClassTerminal, turns.ClassCancelled,
 	}
-	// deliveryResults lacks "queued": nothing waits in line yet.
-	deliveryResults = enum[turnsv1.DeliveryResult, turns.DeliveryResult]{"", turns.ResultNew, turns.ResultAttached, turns.ResultReplayed, turns.ResultRetried}
+	deliveryResults = enum[turnsv1.DeliveryResult, turns.DeliveryResult]{
+		"", turns.ResultNew, turns.ResultAttached, turns.ResultReplayed, turns.ResultRetried, turns.ResultQueued,
+	}
 )

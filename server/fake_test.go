@@ -46,6 +46,7 @@ type fake struct {
 	onGet    func(turns.Caller, turns.ConversationID, turns.RowID) (turns.UserTurn, []turns.Reply, error)
 	onList   func(turns.Caller, turns.ListQuery) ([]turns.TurnEntry, string, error)
 	onRead   func(turns.Caller, turns.ConversationID) (turns.Conversation, error)
+	onWait   func(ctx context.Context, turn turns.TurnID) iter.Seq2[turns.Event, error]
 	onFollow func(ctx context.Context, reply turns.ReplyID, from uint32) iter.Seq2[turns.Event, error]
 
 	mu        sync.Mutex
@@ -84,6 +85,10 @@ func (f *fake) Follow(ctx context.Context, _ turns.ConversationKey, reply turns.
 }
 
 // submissions is how many deliveries got through to the domain.
+func (f *fake) FollowTurn(ctx context.Context, _ turns.ConversationKey, turn turns.TurnID) iter.Seq2[turns.Event, error] {
+	return f.onWait(ctx, turn)
+}
+
 func (f *fake) submissions() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 )
 
 // FollowReply streams one reply from any offset, and starts nothing: whoever follows costs no provider call. A turn's id
-// stands for the reply that is its live or newest one now; the stream stays with that reply.
+// stands for the reply that is its live or newest one now, or of a turn in line will be; the stream stays with that reply.
 func (t turnService) FollowReply(req *turnsv1.FollowReplyRequest, stream grpc.ServerStreamingServer[turnsv1.FollowReplyResponse]) error {
 	ctx := stream.Context()
 	conversation, err := parseConversation(req.GetConversationId())
@@ -24,5 +24,5 @@ func (t turnService) FollowReply(req *turnsv1.FollowReplyRequest, stream grpc.Se
 	}
 	nothing := func() error { return nil }
 	send := func(e *turnsv1.Event) error { return stream.Send(&turnsv1.FollowReplyResponse{Event: e}) }
-	return t.follow(ctx, key, reply.ID, req.GetOffset(), nothing, send)
+	return t.follow(ctx, key, reply.Turn, reply.ID, req.GetOffset(), nothing, send)
 }

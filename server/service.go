@@ -37,4 +37,6 @@ type Service interface {
 // Follower streams one reply from an offset on; live.Hub is the one that is served.
 type Follower interface {
 	Follow(ctx context.Context, key turns.ConversationKey, reply turns.ReplyID, from uint32) iter.Seq2[turns.Event, error]
+	// FollowTurn streams a turn that waits in line, and from its start on its reply.
+	FollowTurn(ctx context.Context, key turns.ConversationKey, turn turns.TurnID) iter.Seq2[turns.Event, error]
 }

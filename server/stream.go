@@ -23,11 +23,15 @@ type emitter struct {
 	at       uint32
 }
 
-// follow streams a reply from an offset until its terminal event. before sends what comes first. Where the offset is a
+// follow streams a reply from an offset until its terminal event; without a reply's id that of a turn in line, once it has
+// one. before sends what comes first. Where the offset is a
 // client's, before waits for the follower's first word: an offset that turns out to be none is then still a status and
 // not the end of a stream that had begun.
-func (s *Server) follow(ctx context.Context, key turns.ConversationKey, reply turns.ReplyID, from uint32,
+func (s *Server) follow(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, reply turns.ReplyID, from uint32,
 	before func() error, send func(*turnsv1.Event) error) error {
+	if reply.IsZero() {
+		from = 0
+	}
 	e := &emitter{send: send, terminal: s.endedToWire, reply: reply, at: from}
 	begin := before
 	if from == 0 {
@@ -38,7 +42,11 @@ func (s *Server) follow(ctx context.Context, key turns.ConversationKey, reply tu
 	}
 	// Send waits while the client's window is full, and meanwhile nothing is read from the follower: the reader that comes
 	// back finds bigger pieces, and no queue has grown.
-	for event, err := range s.cfg.Follower.Follow(ctx, key, reply, from) {
+	events := s.cfg.Follower.Follow(ctx, key, reply, from)
+	if reply.IsZero() {
+		events = s.cfg.Follower.FollowTurn(ctx, key, turn)
+	}
+	for event, err := range events {
 		if begin != nil && turns.CodeOf(err) != turns.CodeInvalidCursor {
 			if err := begin(); err != nil {
 				return err
@@ -63,7 +71,10 @@ func (s *Server) follow(ctx context.Context, key turns.ConversationKey, reply tu
 // emit writes one event of the domain, which can be several on the wire; ended says that it was the last.
 func (e *emitter) emit(event turns.Event) (ended bool, err error) {
 	switch event := event.(type) {
+	case turns.Queued:
+		return false, e.write(&turnsv1.Event{Kind: &turnsv1.Event_Queued{Queued: &turnsv1.Queued{Position: int32(event.Position)}}}, 0)
 	case turns.Started:
+		e.reply = event.Reply.ID
 		return false, e.write(startedToWire(event.Reply), 0)
 	case turns.Grew:
 		return false, e.grew(event)

@@ -205,5 +205,8 @@ func (a *arrival) release() {
 	}
 }
 
-// leavePlace gives back a place taken by admit.
-func (s *Service) leavePlace() { s.admission.leave() }
+// leavePlace gives back a place taken by admit. It may be one for a turn in line.
+func (s *Service) leavePlace() {
+	s.admission.leave()
+	s.lines.placeFree()
+}

@@ -27,9 +27,9 @@ func (s *Service) Cancel(ctx context.Context, caller Caller, conversation Conver
 		q.Cursor = ReplyID(id)
 	}
 	// A dead worker's reply is not resolved first: it ends as cancelled, by the stop.
-	st, err := s.store.Lookup(ctx, q)
+	st, err := s.takeOut(ctx, q)
 	if err != nil {
-		return Reply{}, err
+		return Reply{}, outOfTime(err)
 	}
 	target := st.target()
 	if !q.Cursor.IsZero() {
@@ -49,7 +49,7 @@ func (s *Service) Cancel(ctx context.Context, caller Caller, conversation Conver
 			return Reply{}, outOfTime(err)
 		}
 	}
-	reply, err := s.stopTurn(ctx, key, *target)
+	reply, err := s.stopTurn(ctx, key, *target, TurnID{})
 	if atWork != nil {
 		s.stopAtProvider(ctx, *atWork)
 	}
@@ -77,10 +77,10 @@ func (st Standing) stoppable(r Reply) bool {
 // stoppable reports whether a reply in this status is still to be ended.
 func (s Status) stoppable() bool { return s == StatusInFlight || s == StatusHeld }
 
-// stopTurn asks for a stop of a reply's generation and sees it through. A later generation of the turn stays as it is: it
-// was asked for after what is to be stopped.
-func (s *Service) stopTurn(ctx context.Context, key ConversationKey, target Reply) (Reply, error) {
-	reply, err := s.store.RequestStop(ctx, key, target.Turn, target.Generation, TurnID{})
+// stopTurn asks for a stop of a reply's generation and sees it through, for a turn that is to be answered instead if by is
+// not zero. A later generation of the turn stays as it is: it was asked for after what is to be stopped.
+func (s *Service) stopTurn(ctx context.Context, key ConversationKey, target Reply, by TurnID) (Reply, error) {
+	reply, err := s.store.RequestStop(ctx, key, target.Turn, target.Generation, by)
 	if err != nil || reply.Status != StatusInFlight || reply.Generation != target.Generation {
 		return reply, err
 	}
@@ -93,7 +93,7 @@ func (s *Service) stopTurn(ctx context.Context, key ConversationKey, target Repl
 	if err != nil || reply.Status != StatusHeld {
 		return reply, err
 	}
-	return s.store.RequestStop(ctx, key, target.Turn, target.Generation, TurnID{}) // its owner held it before it heard of the stop
+	return s.store.RequestStop(ctx, key, target.Turn, target.Generation, by) // its owner held it before it heard of the stop
 }
 
 // awaitStop waits for the owner to end a reply that was asked to stop. A buried owner's reply is ended at once, a silent
@@ -119,8 +119,8 @@ func (s *Service) awaitStop(ctx context.Context, key ConversationKey, reply Repl
 	return reply, nil
 }
 
-// interrupt stops the reply that keeps a conversation busy, for a turn that is to be answered at once. First it sees that
-// the turn can be: what is refused stops nothing.
+// interrupt stops the reply that keeps a conversation busy, for a turn that is to be answered at once, below it or, under
+// OnBusySupersede, beside it. First it sees that the turn can be: what is refused stops nothing.
 func (a *arrival) interrupt(ctx context.Context, st Standing) error {
 	if err := a.ready(ctx, st); err != nil {
 		return err
@@ -128,7 +128,10 @@ func (a *arrival) interrupt(ctx context.Context, st Standing) error {
 	if waited, err := a.admitAfter(st.Running.ID); waited || err != nil {
 		return err // who has waited looks again
 	}
-	_, err := a.stopTurn(ctx, a.key, *st.Running)
+	if st.Busy != nil {
+		a.beside = st.Busy
+	}
+	_, err := a.stopTurn(ctx, a.key, *st.Running, a.Input.Turn)
 	if errors.Is(err, ErrNotFound) {
 		return nil // gone meanwhile; the next look decides
 	}

@@ -113,6 +113,7 @@ const (
 	ResultAttached DeliveryResult = "attached" // a repeat, while the reply is running
 	ResultReplayed DeliveryResult = "replayed" // a repeat, after the reply ended; nothing was tried
 	ResultRetried  DeliveryResult = "retried"  // a repeat that made a new attempt
+	ResultQueued   DeliveryResult = "queued"   // the first or a repeat of a turn that waits in line
 )
 
 // Normalise brings a delivery's input into the form that is hashed and stored: NUL, which Postgres can't hold in text,
@@ -204,7 +205,7 @@ func (d Delivery) validate(maxContent int) error {
 	if d.Deadline < 0 || d.Deadline > maxDeadline {
 		return invalid("input.deadline", fmt.Sprintf("must be between 0 and %s", maxDeadline))
 	}
-	return d.unbuilt()
+	return nil
 }
 
 func validateBlocks(content []Block) error {
@@ -253,15 +254,6 @@ func (b ToolResult) validate(field string) error {
 		default:
 			return invalid(at, "only text and images can stand in a tool result")
 		}
-	}
-	return nil
-}
-
-// unbuilt refuses what the wire already names and this version does not do, rather than to take it and not do it.
-func (d Delivery) unbuilt() error {
-	switch {
-	case d.OnBusy == OnBusyEnqueue || d.OnBusy == OnBusySupersede:
-		return unimplemented("input.on_busy", "only ON_BUSY_REJECT and ON_BUSY_INTERRUPT are served so far")
 	}
 	return nil
 }

@@ -25,8 +25,6 @@ func TestABadDeliveryIsRefusedByFieldAndNeverQuoted(t *testing.T) {
 		"too large":        {func(d *Delivery) { d.Input.Content = []Block{Text{Text: strings.Repeat(secret, 100)}} }, CodeContentTooLarge, "input.content"},
 		"not UTF-8":        {func(d *Delivery) { d.Input.Content = []Block{Text{Text: secret + "\xff"}} }, CodeInvalidField, "input.content[0].text"},
 		"a reply's block":  {func(d *Delivery) { d.Input.Content = []Block{Thinking{Text: secret}} }, CodeInvalidField, "input.content[0]"},
-		"enqueue":          {func(d *Delivery) { d.OnBusy = OnBusyEnqueue }, CodeUnimplemented, "input.on_busy"},
-		"supersede":        {func(d *Delivery) { d.OnBusy = OnBusySupersede }, CodeUnimplemented, "input.on_busy"},
 		"a negative grace": {func(d *Delivery) { d.DisconnectGrace = -1 }, CodeInvalidField, "input.disconnect_grace"},
 		"an image in a result": {func(d *Delivery) {
 			d.Input.Content = []Block{ToolResult{ToolUseID: "a", Content: []Block{Image{MediaType: "image/png", URL: secret}}}}

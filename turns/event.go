@@ -2,10 +2,13 @@ package turns
 
 import "time"
 
-// Event is one step of a reply as a follower sees it. The set is closed: Started, Grew, Restarted, Ended, Heartbeat.
+// Event is one step of a reply as a follower sees it. The set is closed: Queued, Started, Grew, Restarted, Ended, Heartbeat.
 // Every stream of events ends with Ended or with an error, and an error means that the stream was lost: follow again
 // from the offset reached.
 type Event interface{ isEvent() }
+
+// Queued says that the turn waits in line, with Position turns before it. It comes before Started alone.
+type Queued struct{ Position int }
 
 // Started names the reply that is followed from here on. It holds no content.
 type Started struct{ Reply Reply }
@@ -33,6 +36,7 @@ type Ended struct{ Reply Reply }
 // Heartbeat says that nothing was new for a while. It takes no room in the log.
 type Heartbeat struct{}
 
+func (Queued) isEvent()    {}
 func (Started) isEvent()   {}
 func (Grew) isEvent()      {}
 func (Restarted) isEvent() {}
@@ -47,6 +51,8 @@ type Logs interface {
 	// HintStop tells the worker that runs a reply, whichever it is, that a stop was asked for. It is a hint and may be lost:
 	// the store has the truth.
 	HintStop(id ReplyID)
+	// LineMoved tells those who follow waiting turns of a conversation on this worker that its line is another now.
+	LineMoved(key ConversationKey)
 }
 
 // LiveLog is the log of a running reply in memory, with its followers. A slow follower never holds up the writer: it

@@ -49,6 +49,9 @@ func (r *run) finish(ctx context.Context, e Ending) {
 		if err == nil {
 			r.announce(ctx, f.ending, ended, ok)
 			f.drop(ctx)
+			if r.inLine {
+				r.advanceSoon(r.key)
+			}
 			return
 		}
 		if errors.Is(err, errNoPlace) {
@@ -237,6 +240,7 @@ func (s *Service) countUnstored(spooled bool) {
 func (r *run) end(ctx context.Context, e *Ending) (ended Reply, ok bool, err error) {
 	results, err := r.store.End(ctx, []Ending{*e})
 	if err == nil && results[0].Won {
+		r.inLine = results[0].InLine
 		return r.endedReply(*e, results[0].EndTime), true, nil
 	}
 	if err != nil && !errors.Is(err, ErrUnknownOutcome) {

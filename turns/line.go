@@ -61,6 +61,8 @@ type Waiting struct {
 	OnAmbiguous     OnAmbiguous
 	OnPartial       OnPartial
 	Deadline        time.Duration
+	// OverrideNoProgress lets it start though CodeNoProgress would refuse it.
+	OverrideNoProgress bool
 }
 
 // InLine is one turn of a line.
@@ -119,6 +121,7 @@ type storedWaiting struct {
 	OnAmbiguous     OnAmbiguous  `json:"on_ambiguous,omitempty"`
 	OnPartial       OnPartial    `json:"on_partial,omitempty"`
 	Deadline        int64        `json:"deadline_us,omitempty"`
+	Override        bool         `json:"override_no_progress,omitempty"`
 }
 
 // EncodeWaiting is the stored form of a Waiting, which is never empty.
@@ -126,7 +129,7 @@ func EncodeWaiting(w Waiting) ([]byte, error) {
 	return json.Marshal(storedWaiting{
 		Tenant: Tenant(dropNUL(string(w.Caller.Tenant))), Subject: dropNUL(w.Caller.Subject), ParentSet: w.ParentSet, Results: w.Results,
 		OnDisconnect: w.OnDisconnect, DisconnectGrace: w.DisconnectGrace.Microseconds(), OnAmbiguous: w.OnAmbiguous,
-		OnPartial: w.OnPartial, Deadline: w.Deadline.Microseconds(),
+		OnPartial: w.OnPartial, Deadline: w.Deadline.Microseconds(), Override: w.OverrideNoProgress,
 	})
 }
 
@@ -140,5 +143,6 @@ func DecodeWaiting(data []byte) (Waiting, error) {
 		Caller: Caller{Tenant: s.Tenant, Subject: s.Subject}, ParentSet: s.ParentSet, Results: s.Results,
 		OnDisconnect: s.OnDisconnect, DisconnectGrace: time.Duration(s.DisconnectGrace) * time.Microsecond,
 		OnAmbiguous: s.OnAmbiguous, OnPartial: s.OnPartial, Deadline: time.Duration(s.Deadline) * time.Microsecond,
+		OverrideNoProgress: s.Override,
 	}, nil
 }

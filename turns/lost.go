@@ -99,7 +99,7 @@ func (r *run) putBack(ctx context.Context, epoch int64, owner WorkerID, stored u
 func (r *run) claimAgain(st Standing, owner WorkerID) (Claim, bool) {
 	c := r.claim
 	c.ExpectVersion, c.NextSeq = st.Version, max(st.NextSeq, 1)
-	c.NewTurn, c.Supersede, c.Call = nil, ReplyID{}, r.call
+	c.NewTurn, c.Start, c.Supersede, c.Call = nil, nil, ReplyID{}, r.call
 	if st.Deleted || st.Running != nil || r.fence.Epoch >= MaxEpoch {
 		return c, false
 	}
@@ -114,6 +114,8 @@ func (r *run) claimAgain(st Standing, owner WorkerID) (Claim, bool) {
 		if c.NewTurn = r.turn; r.turn == nil {
 			return c, false
 		}
+	case st.placeInLine(r.reply.Turn) >= 0 && r.turn != nil:
+		c.Start = &Start{Parent: r.turn.Parent} // only its start was lost
 	case st.LastTurn != r.reply.Turn, st.CancelledGeneration >= r.reply.Generation, st.Turn.Generation > r.reply.Generation:
 		return c, false
 	}

@@ -53,6 +53,9 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	if st.Turn == nil {
 		p.claim.NewTurn = p.turn
 	}
+	if a.starts {
+		p.claim.Start = &Start{Parent: parent}
+	}
 	if a.OnDisconnect == OnDisconnectCancel {
 		p.claim.Reply.DisconnectGrace = a.DisconnectGrace
 		if a.DisconnectGrace == 0 {
@@ -144,15 +147,21 @@ func (a *arrival) partial(ctx context.Context, st Standing) ([]Piece, error) {
 // defaultGrace is how long the last follower may be gone where a client asks to stop then and says no time.
 const defaultGrace = 30 * time.Second
 
-// parent resolves where the turn hangs: where it was stored, where the client says, or below the leaf.
+// parent resolves where the turn hangs: where it was stored, where the client says, beside the turn whose place it takes, or
+// below the leaf.
 func (a *arrival) parent(st Standing) (RowID, error) {
 	switch {
+	case a.starts && !a.Input.ParentSet:
+		return st.Leaf, nil
 	case st.Turn != nil:
 		return st.Turn.Parent, nil
 	case a.Input.ParentSet && !a.Input.Parent.IsZero() && !st.ParentFound:
 		return RowID{}, NotFound("parent in this conversation", "input.parent_id")
 	case a.Input.ParentSet:
 		return a.Input.Parent, nil
+	}
+	if t := a.takesPlaceOf(st); t != nil {
+		return t.Parent, nil
 	}
 	return st.Leaf, nil
 }

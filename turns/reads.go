@@ -20,7 +20,7 @@ const (
 )
 
 // FollowTarget finds the reply that an id names: a reply's own, or a user turn's, which stands for its live reply or,
-// if none is live, its newest.
+// if none is live, its newest. A reply without an id says that the turn waits in line.
 func (s *Service) FollowTarget(ctx context.Context, caller Caller, conversation ConversationID, id RowID) (ConversationKey, Reply, error) {
 	key := KeyOf(caller.Tenant, conversation)
 	turn, err := s.store.FindTurn(ctx, key, id)
@@ -44,6 +44,9 @@ func (s *Service) FollowTarget(ctx context.Context, caller Caller, conversation 
 		return key, *st.Live, nil
 	case st.Newest != nil:
 		return key, *st.Newest, nil
+	case st.placeInLine(turn.ID) >= 0:
+		s.advanceSoon(key)
+		return key, Reply{Conversation: turn.Conversation, Turn: turn.ID}, nil
 	}
 	return key, Reply{}, NotFound("reply", "turn_id")
 }

@@ -69,6 +69,7 @@ type run struct {
 	stored  uint32 // length of the stored log
 	noted   string // the response id that is stored
 	over    bool   // no checkpoint may follow
+	inLine  bool   // a turn was in line when it ended, as far as its end saw
 	// followed is until when the reply is known to be followed on another worker.
 	followed time.Time
 
@@ -112,7 +113,12 @@ func (s *Service) launch(r *run) {
 	r.cancel = cancel
 	s.register(r)
 	go func() {
-		defer s.leavePlace()
+		defer func() {
+			s.leavePlace()
+			if r.inLine {
+				s.advanceSoon(r.key) // there is a place for it now
+			}
+		}()
 		defer func() {
 			s.mu.Lock()
 			delete(s.runs, r.reply.ID)

@@ -32,6 +32,9 @@ type Settings struct {
 	// MaxQueue bounds the deliveries that wait for a place; 0 refuses them at once.
 	MaxInFlight int
 	MaxQueue    int
+	// MaxWaiting bounds the turns in line in one conversation. ToolWait is how long they wait for the results of tool calls.
+	MaxWaiting int
+	ToolWait   time.Duration
 	// OnAmbiguous and OnPartial are the policies where neither a delivery nor an endpoint says otherwise; empty is to abandon
 	// and to discard.
 	OnAmbiguous OnAmbiguous
@@ -44,6 +47,7 @@ func DefaultSettings() Settings {
 		Lease: 15 * time.Second, Sweep: 5 * time.Second, Checkpoint: 250 * time.Millisecond,
 		MaxCalls: 5, MaxWait: 30 * time.Second, Backoff: time.Second,
 		MaxContentBytes: 4 << 20, MaxOutputBytes: 8 << 20, MaxInFlight: 1024, MaxQueue: 1024,
+		MaxWaiting: 32, ToolWait: 10 * time.Minute,
 		OnAmbiguous: OnAmbiguousAbandon, OnPartial: OnPartialDiscard,
 	}
 }
@@ -85,6 +89,7 @@ type Service struct {
 	nudges    nudges
 	takeovers takeovers
 	burials   burials
+	lines     lines
 	estimates estimator
 	woken     chan struct{} // a held reply was woken
 	backlog   atomic.Pointer[Backlog]
@@ -130,6 +135,7 @@ func (s *Service) Run(ctx context.Context) error {
 	})
 	wg.Go(func() { every(ctx, s.set.Sweep, s.tidy) })
 	wg.Go(func() { s.keepReconciled(ctx) })
+	wg.Go(func() { s.keepLines(ctx) })
 	wg.Go(func() {
 		s.measure(ctx)
 		every(ctx, s.set.Sweep, s.measure)

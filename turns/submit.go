@@ -35,6 +35,11 @@ type Submission struct {
 	Result DeliveryResult
 	// Restarted is set if the delivery's cursor names another reply than Reply.
 	Restarted *Restarted
+	// Waiting says that the turn is in line, with Position turns before it, and has no reply yet.
+	Waiting  bool
+	Position int
+
+	repeats bool // it was known before
 }
 
 // Submit takes a delivery of a user turn. A turn that is known with the same input is attached to its running reply, or
@@ -48,7 +53,7 @@ func (s *Service) Submit(ctx context.Context, caller Caller, d Delivery) (Submis
 		return Submission{}, err
 	}
 	s.metrics.submission(ctx, string(sub.Result))
-	if sub.Result != ResultNew {
+	if sub.repeats {
 		layer := d.Source
 		if layer == "" {
 			layer = SourceClientRetry
@@ -113,6 +118,12 @@ type arrival struct {
 	sender context.Context
 	// admitted says that a place among the running replies is taken for it.
 	admitted bool
+	// starts is set if this is no delivery but the start of a turn in line.
+	starts bool
+	// enqueued says that the turn was sent to the line and that the outcome of that is unknown.
+	enqueued bool
+	// beside is the turn whose reply it stopped to take its place.
+	beside *UserTurn
 }
 
 // pendingRun is a claim together with what is needed to run it once it is won.
@@ -154,7 +165,7 @@ func (a *arrival) round(ctx context.Context) (sub Submission, done bool, err err
 }
 
 func (a *arrival) query() LookupQuery {
-	q := LookupQuery{Key: a.key, Turn: a.Input.Turn, Parent: a.Input.Parent}
+	q := LookupQuery{Key: a.key, Turn: a.Input.Turn, Parent: a.Input.Parent, Beside: a.OnBusy == OnBusySupersede}
 	if a.Cursor != nil {
 		q.Cursor = a.Cursor.Reply
 	}
@@ -188,7 +199,10 @@ func (a *arrival) known(ctx context.Context, st Standing) (Submission, bool, err
 	if err := a.checkCursor(ctx, st); err != nil {
 		return Submission{}, true, err
 	}
-	switch {
+	switch place := st.placeInLine(a.Input.Turn); {
+	case place >= 0:
+		a.advanceSoon(a.key)
+		return a.queued(*st.Turn, place, !a.enqueued), true, nil
 	case st.Live != nil && st.Live.Status == StatusInFlight:
 		return a.answer(st, *st.Live, ResultAttached), true, nil
 	case st.Live != nil:
@@ -233,7 +247,7 @@ func (a *arrival) checkCursor(ctx context.Context, st Standing) error {
 
 // answer makes the submission that follows a reply.
 func (a *arrival) answer(st Standing, r Reply, result DeliveryResult) Submission {
-	sub := Submission{Key: a.key, Reply: r, Result: result}
+	sub := Submission{Key: a.key, Reply: r, Result: result, repeats: result != ResultNew}
 	if st.Turn != nil {
 		sub.Turn = *st.Turn
 		sub.Turn.Content = nil
@@ -254,11 +268,15 @@ func (a *arrival) answer(st Standing, r Reply, result DeliveryResult) Submission
 
 // claim tries to start the turn's reply.
 func (a *arrival) claim(ctx context.Context, st Standing) (Submission, bool, error) {
-	if st.Running != nil && a.OnBusy == OnBusyInterrupt {
+	switch {
+	case st.Running != nil && (a.OnBusy == OnBusyInterrupt || a.OnBusy == OnBusySupersede):
 		return Submission{}, false, a.interrupt(ctx, st)
-	}
-	if st.Running != nil {
+	case a.joinsLine(st):
+		return a.enqueue(ctx, st)
+	case st.Running != nil:
 		return Submission{}, false, busy(*st.Running)
+	case a.standsBehind(st):
+		return Submission{}, false, busyLine(st)
 	}
 	if waited, err := a.admit(); waited || err != nil {
 		return Submission{}, false, err // who has waited looks again

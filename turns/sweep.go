@@ -28,6 +28,9 @@ func (s *Service) tidy(ctx context.Context) {
 	if err := s.audit(ctx); err != nil {
 		s.logger.Warn("audit of own claims failed", "err", err)
 	}
+	if err := s.findLines(ctx); err != nil {
+		s.logger.Warn("lines of waiting turns not looked for", "err", err)
+	}
 }
 
 // auditAge is how old a claim must be before it is missed: Submit is done with it long before.
@@ -116,6 +119,7 @@ func (s *Service) sweepOne(ctx context.Context, stale StaleReply) error {
 		return nil // somebody here is at it
 	}
 	defer s.takeovers.leave(stale.Reply.ID)
+	defer s.advanceSoon(stale.Key)
 	r, ok, err := s.stillRuns(ctx, stale)
 	if err != nil || !ok {
 		return err

@@ -46,6 +46,7 @@ var serveFlags = []struct{ name, def, variable, flag string }{
 	{"max-output-bytes", "8388608", "1", "2"},
 	{"max-in-flight", "1024", "1", "2"},
 	{"max-queue", "1024", "0", "2"},
+	{"max-waiting", "32", "1", "2"},
 	{"bus", "auto", "memory", "poll"},
 	{"nats-url", "", "nats://a", "nats://b"},
 	{"auth", "none", "keys", "oidc"},

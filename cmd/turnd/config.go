@@ -43,6 +43,7 @@ type Config struct {
 	MaxOutputBytes  int           `env:"TURND_MAX_OUTPUT_BYTES" default:"8388608" placeholder:"BYTES" group:"worker" help:"Largest reply; it is cut there."`
 	MaxInFlight     int           `env:"TURND_MAX_IN_FLIGHT" default:"1024" placeholder:"N" group:"worker" help:"Replies that run here at once."`
 	MaxQueue        int           `env:"TURND_MAX_QUEUE" default:"1024" placeholder:"N" group:"worker" help:"Turns that wait for a place past --max-in-flight; 0 refuses them at once."`
+	MaxWaiting      int           `env:"TURND_MAX_WAITING" default:"32" placeholder:"N" group:"worker" help:"Turns of one conversation that wait in line behind its reply; one more is refused."`
 	Bus             string        `env:"TURND_BUS" default:"auto" placeholder:"KIND" group:"worker" help:"How workers tell each other of news: memory, poll, postgres or nats; auto is memory on SQLite and postgres on Postgres."`
 	NATSURL         string        `name:"nats-url" env:"TURND_NATS_URL" placeholder:"URL" group:"worker" help:"NATS servers of --bus nats, with commas between them. They carry text of replies."`
 
@@ -69,7 +70,7 @@ func (c Config) LogValue() slog.Value {
 		slog.String("anthropic_base_url", redactURL(c.AnthropicBaseURL)), slog.String("openai_base_url", redactURL(c.OpenAIBaseURL)),
 		slog.String("nats_url", redactURLs(c.NATSURL)), slog.String("bus", c.Bus), slog.String("auth", c.Auth),
 		slog.Duration("lease", c.Lease), slog.Duration("sweep", c.Sweep), slog.Duration("checkpoint", c.Checkpoint),
-		slog.Duration("grace", c.Grace), slog.Int("max_in_flight", c.MaxInFlight), slog.Int("max_queue", c.MaxQueue),
+		slog.Duration("grace", c.Grace), slog.Int("max_in_flight", c.MaxInFlight), slog.Int("max_queue", c.MaxQueue), slog.Int("max_waiting", c.MaxWaiting),
 		slog.String("spool_dir", c.SpoolDir),
 	)
 }

@@ -50,6 +50,7 @@ func TestBadSettingsAreRefusedByFlag(t *testing.T) {
 			c.Bus, c.NATSURL = "nats", "nats://a,http://u:hidden@h"
 		}},
 		{`--max-queue: -1 is too little, the least is 0`, func(c *Config) { c.MaxQueue = -1 }},
+		{`--max-waiting: 0 is too little, the least is 1`, func(c *Config) { c.MaxWaiting = 0 }},
 		{`--on-ambiguous: "pray" is not one of abandon, retry, hold`, func(c *Config) { c.OnAmbiguous = "pray" }},
 		{`--on-partial: "keep" is not one of discard, continue`, func(c *Config) { c.OnPartial = "keep" }},
 		{`--bus: postgres needs a Postgres database; use auto`, func(c *Config) { c.Bus = "postgres" }},

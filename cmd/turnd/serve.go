@@ -194,7 +194,7 @@ func (c Config) settings() turns.Settings {
 		Lease: c.Lease, Sweep: c.Sweep, Checkpoint: c.Checkpoint,
 		MaxCalls: c.MaxCalls, MaxWait: c.MaxWait, Backoff: c.Backoff,
 		MaxContentBytes: c.MaxContentBytes, MaxOutputBytes: c.MaxOutputBytes,
-		MaxInFlight: c.MaxInFlight, MaxQueue: c.MaxQueue,
+		MaxInFlight: c.MaxInFlight, MaxQueue: c.MaxQueue, MaxWaiting: c.MaxWaiting, ToolWait: turns.DefaultSettings().ToolWait,
 		OnAmbiguous: turns.OnAmbiguous(c.OnAmbiguous), OnPartial: turns.OnPartial(c.OnPartial),
 	}
 }

@@ -31,6 +31,8 @@ const (
 	// maxConns is what no Postgres serves, and maxPlaces what no process runs.
 	maxConns  = 10_000
 	maxPlaces = 1_000_000
+	// maxWaiting keeps a line short enough to be read whole with each look at its conversation.
+	maxWaiting = 1_000
 )
 
 // off is an address that is not listened at.
@@ -163,6 +165,7 @@ func (c Config) checkWorker() error {
 		within("--max-output-bytes", c.MaxOutputBytes, 1, maxOutput),
 		within("--max-in-flight", c.MaxInFlight, 1, maxPlaces),
 		within("--max-queue", c.MaxQueue, 0, maxPlaces),
+		within("--max-waiting", c.MaxWaiting, 1, maxWaiting),
 	}
 	if c.Checkpoint > c.Lease {
 		problems = append(problems, fmt.Errorf("--checkpoint: %s must not be longer than --lease, %s", c.Checkpoint, c.Lease))

@@ -31,6 +31,7 @@ type state struct {
 	result    turnsv1.DeliveryResult
 	turn      *turnsv1.UserTurn
 	reply     string
+	places    []int32 // in line, as they were told
 	restarted *turnsv1.Restarted
 	text      string
 	offset    uint32
@@ -100,6 +101,8 @@ func (s *stream) take(e *turnsv1.Event, cursor *turnsv1.Cursor) {
 	switch k := e.GetKind().(type) {
 	case *turnsv1.Event_Accepted:
 		kind, s.result, s.turn = "accepted", k.Accepted.GetResult(), k.Accepted.GetTurn()
+	case *turnsv1.Event_Queued:
+		kind, s.places = "queued", append(s.places, k.Queued.GetPosition())
 	case *turnsv1.Event_Restarted:
 		kind, s.restarted = "restarted", k.Restarted
 		if !k.Restarted.GetContinues() {

@@ -45,7 +45,7 @@ func (s shifted) turnAt(u *turns.UserTurn) {
 func (s shifted) Lookup(ctx context.Context, q turns.LookupQuery) (turns.Standing, error) {
 	st, err := s.Store.Lookup(ctx, q)
 	s.turnAt(st.Turn)
-	for _, r := range []*turns.Reply{st.Running, st.Live, st.Newest, st.Cursor} {
+	for _, r := range []*turns.Reply{st.Running, st.Live, st.Newest, st.Cursor, st.LeafReply} {
 		s.replyAt(r)
 	}
 	return st, err

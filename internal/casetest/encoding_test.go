@@ -116,7 +116,6 @@ func TestBadInputIsRefusedByFieldAndWritesNothing(t *testing.T) {
 			"a bad conversation": {func(in *turnsv1.TurnInput) { in.ConversationId = "one" }, codes.InvalidArgument, "INVALID_FIELD"},
 			"an unknown model":   {func(in *turnsv1.TurnInput) { in.Options = &turnsv1.GenerationOptions{Model: "gone"} }, codes.InvalidArgument, "UNKNOWN_MODEL"},
 			"a foreign parent":   {func(in *turnsv1.TurnInput) { in.Parent = &turnsv1.TurnInput_ParentId{ParentId: elsewhere.reply} }, codes.NotFound, "NOT_FOUND"},
-			"enqueue":            {func(in *turnsv1.TurnInput) { in.OnBusy = turnsv1.OnBusy_ON_BUSY_ENQUEUE }, codes.Unimplemented, "UNIMPLEMENTED"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				in := ask(newID(), newID(), "hi")

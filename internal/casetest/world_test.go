@@ -172,6 +172,7 @@ type worker struct {
 	turns   turnsv1.TurnServiceClient
 	convs   turnsv1.ConversationServiceClient
 	harness *servertest.Harness
+	hub     *live.Hub
 }
 
 // serve starts a worker; it is drained and stopped at the test's end.
@@ -210,7 +211,7 @@ func (w *world) serveOn(store turns.Store) *worker {
 		router.Close()
 	})
 	return &worker{world: w, service: service, turns: turnsv1.NewTurnServiceClient(h.Conn),
-		convs: turnsv1.NewConversationServiceClient(h.Conn), harness: h}
+		convs: turnsv1.NewConversationServiceClient(h.Conn), harness: h, hub: hub}
 }
 
 // number asks the database.

@@ -35,6 +35,26 @@ func (h *Hub) Follow(ctx context.Context, key turns.ConversationKey, id turns.Re
 	}
 }
 
+// FollowTurn streams a turn that waits in line: Queued, again whenever its place is another, and from its start on its reply,
+// as Follow does. Cancelled in line, or refused, its reply is over from the beginning.
+func (h *Hub) FollowTurn(ctx context.Context, key turns.ConversationKey, turn turns.TurnID) iter.Seq2[turns.Event, error] {
+	return func(yield func(turns.Event, error) bool) {
+		if err := h.enter(); err != nil {
+			yield(nil, err)
+			return
+		}
+		defer h.followers.Add(-1)
+		f := follower{hub: h, ctx: ctx, key: key, yield: yield}
+		err := f.await(turn)
+		if err == nil && !f.left {
+			err = f.follow()
+		}
+		if err != nil && !f.left {
+			yield(nil, err)
+		}
+	}
+}
+
 // follower is one Follow under way.
 type follower struct {
 	hub     *Hub

@@ -20,6 +20,7 @@ type Reader interface {
 	ReadReply(ctx context.Context, key turns.ConversationKey, id turns.ReplyID) (turns.Reply, error)
 	ReadLogs(ctx context.Context, positions []turns.LogPosition) ([]turns.LogView, error)
 	MarkFollowed(ctx context.Context, marks []turns.FollowMark) error
+	ReadLine(ctx context.Context, places []turns.LinePlace) ([]turns.LineView, error)
 }
 
 // Config makes a Hub. Store, Logger, Tick, Heartbeat and Patience must be set.
@@ -48,14 +49,16 @@ type Hub struct {
 	out       *outbox
 	followers atomic.Int64
 	connected atomic.Bool
-	// news says that mirrors are hinted.
-	news chan struct{}
+	// news says that mirrors are hinted, lines that a line has moved.
+	news, lines chan struct{}
 
 	mu      sync.Mutex
 	leaving bool // Drain was called
 	owned   map[turns.ReplyID]*Log
 	mirrors map[turns.ReplyID]*mirror
 	hinted  []*mirror
+	inLine  map[turns.ConversationKey]map[turns.TurnID]*waiter
+	moved   map[turns.ConversationKey]struct{} // lines that are to be read before their time
 }
 
 // New makes a hub. Its mirrors are fed, and hints are published, while Run runs.
@@ -70,7 +73,8 @@ func New(cfg Config) *Hub {
 		cfg.MaxFollowers = DefaultMaxFollowers
 	}
 	return &Hub{cfg: cfg, out: newOutbox(), news: make(chan struct{}, 1),
-		owned: map[turns.ReplyID]*Log{}, mirrors: map[turns.ReplyID]*mirror{}}
+		owned: map[turns.ReplyID]*Log{}, mirrors: map[turns.ReplyID]*mirror{},
+		inLine: map[turns.ConversationKey]map[turns.TurnID]*waiter{}, moved: map[turns.ConversationKey]struct{}{}, lines: make(chan struct{}, 1)}
 }
 
 // Run feeds the mirrors and keeps the bus until ctx ends. What is to be published by then still is.
@@ -85,6 +89,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		}
 	})
 	loops.Go(func() { h.feedLoop(ctx) })
+	loops.Go(func() { h.lineLoop(ctx) })
 	loops.Go(func() { h.publishLoop(ctx) })
 	loops.Wait()
 	leaveBus()
@@ -110,6 +115,7 @@ func (h *Hub) Open(key turns.ConversationKey, reply turns.Reply) turns.LiveLog {
 	if m != nil {
 		m.handOver(log.Len())
 	}
+	h.LineMoved(key)
 	return log
 }
 

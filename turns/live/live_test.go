@@ -36,7 +36,11 @@ type shelf struct {
 	gap    bool // ReadLogs skips the first bytes of what is new
 	gone   bool // the row has vanished
 	blind  bool // ReadLogs finds nothing
-	hole   bool // ReadLogs finds the row and nothing of its log
+	line   map[turns.TurnID]turns.LineView
+	// lineReads counts ReadLine, and lineFails is what it fails with.
+	lineReads int
+	lineFails error
+	hole      bool // ReadLogs finds the row and nothing of its log
 }
 
 func (s *shelf) ReadReply(context.Context, turns.ConversationKey, turns.ReplyID) (turns.Reply, error) {
@@ -77,6 +81,18 @@ func (s *shelf) ReadLogs(_ context.Context, positions []turns.LogPosition) ([]tu
 		views[i].Reply.Length = s.log.Len()
 	}
 	return views, nil
+}
+
+// ReadLine answers with what a test has set for a turn.
+func (s *shelf) ReadLine(_ context.Context, places []turns.LinePlace) ([]turns.LineView, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lineReads++
+	views := make([]turns.LineView, len(places))
+	for i, p := range places {
+		views[i] = s.line[p.Turn]
+	}
+	return views, s.lineFails
 }
 
 func (s *shelf) MarkFollowed(_ context.Context, marks []turns.FollowMark) error {

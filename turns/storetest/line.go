@@ -136,7 +136,7 @@ func whatIsKeptComesBack(t *testing.T, w *world) {
 	e.NewTurn.Parent = claim.Reply.ID.Row()
 	e.Waiting = turns.Waiting{Caller: turns.Caller{Tenant: "tenant", Subject: "ann"}, ParentSet: true, Results: true,
 		OnDisconnect: turns.OnDisconnectCancel, DisconnectGrace: 1500 * time.Millisecond, OnAmbiguous: turns.OnAmbiguousHold,
-		OnPartial: turns.OnPartialContinue, Deadline: time.Minute}
+		OnPartial: turns.OnPartialContinue, Deadline: time.Minute, OverrideNoProgress: true}
 	_, err := w.Store.Enqueue(w.ctx, e)
 	require.NoError(t, err)
 	st := w.lookup(c, e.Turn)
