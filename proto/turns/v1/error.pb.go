@@ -58,7 +58,7 @@ const (
 	// The conversation has been deleted. FAILED_PRECONDITION; DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_CONVERSATION_DELETED ErrorReason = 11
 	// Another reply of the conversation is running. FAILED_PRECONDITION with RetryInfo and metadata turn_id, reply_id,
-	// age_ms and lease_expires_in_ms; SAME_ID_AFTER_WAIT.
+	// age_ms and lease_expires_in_ms, or turn_id and in_line if none runs and turns wait in line; SAME_ID_AFTER_WAIT.
 	ErrorReason_ERROR_REASON_CONVERSATION_BUSY ErrorReason = 12
 	// Tool calls above this turn have no results yet. FAILED_PRECONDITION with metadata tool_use_ids; DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_WAITING_FOR_TOOLS ErrorReason = 13
