@@ -29,11 +29,14 @@ type ArchiveReader interface {
 	ReadArchived(ctx context.Context, key ConversationKey, head func(ArchivedConversation) error, record func(ArchivedRecord) error) error
 }
 
-// ArchiveName names a conversation of any tenant.
+// ArchiveName names a conversation of any tenant, and says how it stands.
 type ArchiveName struct {
-	Key    ConversationKey
-	Tenant Tenant
-	ID     ConversationID
+	Key        ConversationKey
+	Tenant     Tenant
+	ID         ConversationID
+	Labels     map[string]string
+	Deleted    bool
+	UpdateTime time.Time
 }
 
 // RefusedRecord is an error of what a record holds: the database has a rule against it.

@@ -117,3 +117,31 @@ func TestAnExportThatFailsLeavesNoFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
+
+func TestAPurgeDeletesWhatNobodyUsedAndSaysHowMuch(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, database string) {
+		p := serve(t, database, "--migrate", "on")
+		p.says(uuid.NewString(), "hello")
+		p.says(uuid.NewString(), "hello there")
+		p.signal(15)
+		require.Equal(t, 0, p.code())
+		purge := func(args ...string) string {
+			t.Helper()
+			return prints(t, append([]string{"purge", "--database-url", database, "--unused-for", "2160h"}, args...)...)
+		}
+		require.Equal(t, "looked at 2 conversations, deleted 0, kept 0 in which something runs, is held or waits\n", purge())
+		old := map[string]string{"sqlite": "update_time - 7776001000000"}
+		when := old[strings.SplitN(database, ":", 2)[0]]
+		if when == "" {
+			when = "update_time - interval '2161 hours'"
+		}
+		execute(t, database, "UPDATE conversations SET update_time = "+when)
+		require.Contains(t, purge("--tenant", "another"), "deleted 0,")
+		require.Contains(t, purge("--label", "a=b"), "deleted 0,")
+		require.Contains(t, purge("--dry-run"), "would delete 2,")
+		require.Contains(t, purge(), "deleted 2,")
+		require.Contains(t, purge(), "looked at 2 conversations, deleted 0,", "again finds nothing more")
+		require.Equal(t, 2, strings.Count(prints(t, "export", "--database-url", database), `"deleted_at"`), "marks stay")
+		require.Contains(t, fails(t, 2, nil, "purge", "--unused-for", "90s", "--database-url", database), "--unused-for: 1m30s is too little")
+	})
+}

@@ -19,6 +19,7 @@ type cli struct {
 	Held     heldCmd     `cmd:"" help:"See and decide about replies of which nobody knows whether the model answered."`
 	Export   exportCmd   `cmd:"" help:"Copy conversations out of a database, as JSON lines. The database may be served meanwhile."`
 	Import   importCmd   `cmd:"" help:"Bring conversations of such a file into a database, of whichever engine."`
+	Purge    purgeCmd    `cmd:"" help:"Delete conversations that nobody has used for a time."`
 	Scripted scriptedCmd `cmd:"" name:"scripted-provider" help:"Run the stand-in for a model provider, for tests."`
 	Version  versionCmd  `cmd:"" help:"Say which build this is."`
 }

@@ -7,6 +7,7 @@
 //	turnd chat               talk to a service from a terminal
 //	turnd held               see and decide about replies of unknown outcome
 //	turnd export, import     copy conversations out of a database and into one
+//	turnd purge              delete conversations that nobody has used for a time
 //	turnd scripted-provider  run the stand-in for a model provider, for tests
 //	turnd version            say which build this is
 //

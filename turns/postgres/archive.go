@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype/zeronull"
@@ -18,13 +19,16 @@ const (
 var _ turns.Archive = (*Store)(nil)
 
 const archiveNames = `
-SELECT conversation_key, tenant, conversation_id FROM conversations
+SELECT conversation_key, tenant, conversation_id, labels, deleted_at IS NOT NULL AS deleted, update_time FROM conversations
 WHERE conversation_key > @after ORDER BY conversation_key LIMIT @limit`
 
 type nameRow struct {
 	ConversationKey [16]byte
 	Tenant          string
 	ConversationID  [16]byte
+	Labels          map[string]string
+	Deleted         bool
+	UpdateTime      time.Time
 }
 
 // ArchiveNames implements turns.ArchiveReader.
@@ -35,7 +39,8 @@ func (s *Store) ArchiveNames(ctx context.Context, after turns.ConversationKey, l
 		return nil, mapRead("list conversations for an archive", err)
 	}
 	return column(rows, func(r *nameRow) turns.ArchiveName {
-		return turns.ArchiveName{Key: r.ConversationKey, Tenant: turns.Tenant(r.Tenant), ID: turns.ConversationID{UUID: r.ConversationID}}
+		return turns.ArchiveName{Key: r.ConversationKey, Tenant: turns.Tenant(r.Tenant), ID: turns.ConversationID{UUID: r.ConversationID},
+			Labels: r.Labels, Deleted: r.Deleted, UpdateTime: r.UpdateTime.UTC()}
 	}), nil
 }
 

@@ -17,6 +17,9 @@ func (d database) useArchive(ctx context.Context, key turns.ConversationKey) err
 	if _, err := d.store.ArchiveNames(ctx, turns.ConversationKey{}, 50); err != nil {
 		return err
 	}
+	if _, err := d.store.DeleteUnused(ctx, key, time.Hour, true); err != nil {
+		return err
+	}
 	var head turns.ArchivedConversation
 	records := []turns.ArchivedRecord{{Defaults: &turns.ArchivedDefaults{Version: 1, CreateTime: time.Now()}}}
 	err := d.store.ReadArchived(ctx, key, func(c turns.ArchivedConversation) error {

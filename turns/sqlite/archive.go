@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/turnd/turnd/turns"
@@ -15,7 +16,7 @@ const (
 
 var _ turns.Archive = (*Store)(nil)
 
-const archiveNames = `SELECT conversation_key, tenant, conversation_id FROM conversations
+const archiveNames = `SELECT conversation_key, tenant, conversation_id, labels, deleted_at IS NOT NULL, update_time FROM conversations
 	WHERE conversation_key > @after ORDER BY conversation_key LIMIT @limit`
 
 // ArchiveNames implements turns.ArchiveReader.
@@ -23,9 +24,14 @@ func (s *Store) ArchiveNames(ctx context.Context, after turns.ConversationKey, l
 	err = s.readTx(ctx, "list conversations for an archive", func(t *tx) error {
 		return t.query(func(scan func(...any) error) error {
 			var n turns.ArchiveName
-			var key []byte
-			err := scan(&key, &n.Tenant, &n.ID.UUID)
+			var key, labels []byte
+			var updated int64
+			if err := scan(&key, &n.Tenant, &n.ID.UUID, &labels, &n.Deleted, &updated); err != nil {
+				return err
+			}
 			copy(n.Key[:], key)
+			n.UpdateTime = timeOf(updated)
+			err := json.Unmarshal(labels, &n.Labels)
 			names = append(names, n)
 			return err
 		}, archiveNames, arg("after", after[:]), arg("limit", limit))

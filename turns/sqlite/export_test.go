@@ -23,7 +23,7 @@ var Statements = map[string]string{
 	"sumCalls": sumCalls, "sumCallsOf": sumCallsOf, "heldReplies": heldReplies, "readBacklog": readBacklog, "dueLookups": dueLookups, "takeLookup": takeLookup,
 	"wakeLookup": wakeLookup, "readHeld": readHeld, "resolveHeld": resolveHeld, "isAttempt": isAttempt, "heldCalls": heldCalls,
 	"insertDefaults": insertDefaults, "readDefaults": readDefaults,
-	"archiveNames": archiveNames, "readArchivedConversation": readArchivedConversation, "readArchivedDefaults": readArchivedDefaults,
+	"archiveNames": archiveNames, "deleteUnused": deleteUnused, "readArchivedConversation": readArchivedConversation, "readArchivedDefaults": readArchivedDefaults,
 	"readArchivedRows": readArchivedRows, "readArchivedCalls": readArchivedCalls, "readArchivedCallsOf": readArchivedCallsOf,
 	"writeArchivedConversation": writeArchivedConversation, "writeArchivedDefaults": writeArchivedDefaults,
 	"writeArchivedRow": writeArchivedRow, "writeArchivedCall": writeArchivedCall,

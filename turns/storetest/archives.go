@@ -26,6 +26,7 @@ func archives() []promise {
 		{"an error of the records leaves nothing", anErrorOfTheRecordsLeavesNothing},
 		{"a dry write leaves nothing", aDryWriteLeavesNothing},
 		{"a written conversation goes on: its turns are found, and claims are won in it", aWrittenConversationGoesOn},
+		{"an unused conversation is deleted, and one in which something runs, is held or waits is not", onlyAnUnusedConversationIsDeleted},
 		{"names come in the order of keys, page by page", archiveNamesComeInPages},
 	}
 }
@@ -313,4 +314,33 @@ func archiveNamesComeInPages(t *testing.T, w *world) {
 	require.Len(t, got, 8)
 	require.True(t, slices.IsSortedFunc(got, func(a, b turns.ConversationKey) int { return slices.Compare(a[:], b[:]) }))
 	require.Subset(t, got, want)
+}
+
+func onlyAnUnusedConversationIsDeleted(t *testing.T, w *world) {
+	store := w.Store.(turns.Retention)
+	unusedFor := -hour // any use is old enough
+	purge := func(c conversation, dry bool) bool {
+		t.Helper()
+		deleted, err := store.DeleteUnused(w.ctx, c.key, unusedFor, dry)
+		require.NoError(t, err)
+		return deleted
+	}
+	c, claim := w.fresh()
+	w.unchanged(func() { require.False(t, purge(c, false), "a reply runs") })
+	w.finish(completing(claim, 0, whole("x")))
+	w.unchanged(func() { require.True(t, purge(c, true)) })
+	require.True(t, purge(c, false))
+	require.True(t, w.lookup(c, claim.Turn).Deleted)
+	w.unchanged(func() { require.False(t, purge(c, false), "it is deleted already") })
+
+	held, heldClaim := w.fresh()
+	w.hold(heldClaim.Reply.ID)
+	w.unchanged(func() { require.False(t, purge(held, false), "a reply is held") })
+	unusedFor = hour
+	used, usedClaim := w.fresh()
+	w.finish(completing(usedClaim, 0, whole("x")))
+	w.unchanged(func() {
+		require.False(t, purge(used, false), "it was used since")
+		require.False(t, purge(newConversation(), false), "there is none")
+	})
 }

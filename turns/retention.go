@@ -1,0 +1,87 @@
+package turns
+
+import (
+	"context"
+	"time"
+)
+
+// Retention is the port by which conversations that nobody uses any more are deleted. Like Archive it is no part of Store.
+type Retention interface {
+	ArchiveReader
+	// DeleteUnused leaves only the mark of a conversation that was last used longer than a time ago;
+	// deleted is false if it was used since, is deleted already or missing, or has a reply in flight or held or a turn in
+	// line. With dry nothing is written.
+	DeleteUnused(ctx context.Context, key ConversationKey, unusedFor time.Duration, dry bool) (deleted bool, err error)
+}
+
+// eraser is a store that removes the rows of a deleted conversation by itself. Of another one the workers do.
+type eraser interface {
+	EraseConversation(ctx context.Context, key ConversationKey, limit int) (left bool, err error)
+}
+
+// purgeRows is how many rows of a conversation are removed in one commit.
+const purgeRows = 200
+
+// PurgeSelection says which conversations are purged.
+type PurgeSelection struct {
+	// UnusedFor is how long ago they were last used, at least.
+	UnusedFor time.Duration
+	// Tenant and Labels, if not empty, must be theirs.
+	Tenant Tenant
+	Labels map[string]string
+	// Dry counts and deletes nothing.
+	Dry bool
+}
+
+// Purged counts what a purge came to.
+type Purged struct {
+	// Looked counts the conversations that were looked at, deleted ones among them, Deleted those that went, and Kept those
+	// that are old enough and stay: something runs, is held or waits in them, or they were used meanwhile.
+	Looked  int
+	Deleted int
+	Kept    int
+}
+
+// purgePage is how many conversations are looked at in one read.
+const purgePage = 256
+
+// Purge deletes conversations one by one. What it has deleted when it is interrupted stays deleted, and another purge goes
+// on where it stopped; rows that are left are erased by any worker.
+func Purge(ctx context.Context, store Retention, s PurgeSelection) (p Purged, err error) {
+	for after := (ConversationKey{}); ; {
+		names, err := store.ArchiveNames(ctx, after, purgePage)
+		if err != nil || len(names) == 0 {
+			return p, err
+		}
+		for _, name := range names {
+			p.Looked++
+			if err := p.one(ctx, store, s, name); err != nil {
+				return p, err
+			}
+		}
+		after = names[len(names)-1].Key
+	}
+}
+
+// one deletes a conversation if it is chosen. The store decides: what was read before only spares it the question.
+func (p *Purged) one(ctx context.Context, store Retention, s PurgeSelection, name ArchiveName) error {
+	chosen := !name.Deleted && (s.Tenant == "" || s.Tenant == name.Tenant) && time.Since(name.UpdateTime) > s.UnusedFor &&
+		(&Conversation{Labels: name.Labels}).hasLabels(s.Labels)
+	if !chosen {
+		return nil
+	}
+	deleted, err := store.DeleteUnused(ctx, name.Key, s.UnusedFor, s.Dry)
+	if err != nil {
+		return err
+	}
+	if !deleted {
+		p.Kept++
+		return nil
+	}
+	p.Deleted++
+	erasing, left := store.(eraser)
+	for left = left && !s.Dry; left && err == nil; {
+		left, err = erasing.EraseConversation(ctx, name.Key, purgeRows)
+	}
+	return err
+}
