@@ -109,6 +109,10 @@ func userTurn(at *problems, r *turns.ArchivedRow) {
 	at.demand("status", r.Status == "" && r.Reason == "" && r.RespondsTo.IsZero(), "is a reply's, and this is a turn")
 	at.demand("input_hash", len(r.InputHash) > 0, "is missing: without it a repeat of the turn could not be told from another")
 	at.demand("waiting", r.Waiting == "" || !r.Erased, "goes with no erased turn")
+	if r.Waiting != "" {
+		_, err := turns.DecodeWaiting([]byte(r.Waiting))
+		at.demand("waiting", err == nil, "can't be read")
+	}
 	if r.Erased {
 		at.demand("content", r.Content == "", "was erased, so there is none")
 		return
