@@ -135,21 +135,6 @@ func (d database) useEverything(t *testing.T) {
 			return err
 		},
 		func() error { _, err := s.Claim(ctx, []turns.Claim{fresh}); return err },
-		func() error {
-			_, err := s.Enqueue(ctx, turns.Enqueueing{Key: run.Key, ExpectVersion: 5, Turn: turns.TurnID{UUID: uuid.New()}, Max: 8,
-				NewTurn: *fresh.NewTurn})
-			return err
-		},
-		func() error {
-			_, err := s.LeaveLine(ctx, turns.Departure{Key: run.Key, ExpectVersion: 6, Turn: run.Turn, Reply: turns.ReplyID{UUID: uuid.New()},
-				Verb: turns.VerbCancel, Reason: turns.ReasonCancelled})
-			return err
-		},
-		func() error {
-			_, err := s.ReadLine(ctx, []turns.LinePlace{{Key: run.Key, Turn: run.Turn}})
-			return err
-		},
-		func() error { _, err := s.IdleLines(ctx, turns.ConversationKey{}, 100); return err },
 		func() error { _, err := s.PermitCalls(ctx, []turns.CallPermit{permitFor(run)}); return err },
 		func() error { _, err := s.Checkpoint(ctx, []turns.Checkpoint{cp}); return err },
 		func() error {
@@ -219,8 +204,30 @@ func (d database) useEverything(t *testing.T) {
 			return err
 		},
 	}
-	for _, call := range calls {
+	for _, call := range append(calls, d.lineCalls(t, run, fresh)...) {
 		require.NoError(t, call())
+	}
+}
+
+// lineCalls call each method of lines once.
+func (d database) lineCalls(t *testing.T, run, fresh turns.Claim) []func() error {
+	ctx, s := t.Context(), d.store
+	return []func() error{
+		func() error {
+			_, err := s.Enqueue(ctx, turns.Enqueueing{Key: run.Key, ExpectVersion: 5, Turn: turns.TurnID{UUID: uuid.New()}, Max: 8,
+				NewTurn: *fresh.NewTurn})
+			return err
+		},
+		func() error {
+			_, err := s.LeaveLine(ctx, turns.Departure{Key: run.Key, ExpectVersion: 6, Turn: run.Turn, Reply: turns.ReplyID{UUID: uuid.New()},
+				Verb: turns.VerbCancel, Reason: turns.ReasonCancelled})
+			return err
+		},
+		func() error {
+			_, err := s.ReadLine(ctx, []turns.LinePlace{{Key: run.Key, Turn: run.Turn}})
+			return err
+		},
+		func() error { _, err := s.IdleLines(ctx, turns.ConversationKey{}, 100); return err },
 	}
 }
 
