@@ -1,7 +1,8 @@
 // Package anthropic speaks the Messages API, streaming, in the version named by Version. Other servers speak it too; they
 // are reached by their base URL.
 //
-// Text, tool calls, their results and thinking go out and come in. A call's input is streamed and kept as the model wrote
+// Text, tool calls, their results and thinking go out and come in, images and documents go out. What a text cites is kept as
+// its seal and goes back to any of the vendor's models. A call's input is streamed and kept as the model wrote
 // it, to the byte; one without a byte is {}, which is what the vendor means by it. Thinking comes with a signature, which is
 // kept as the block's seal and goes back to the same model, and to no other. Blocks of other kinds (tools that the vendor runs
 // itself, summaries of a long history, whatever a later server adds) are kept as they are, shown to nobody, and go back in

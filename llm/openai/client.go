@@ -4,8 +4,9 @@
 // Two names differ between the two: the vendor wants max_completion_tokens and the role developer, compatible servers
 // know max_tokens and system. llm.Endpoint's Dialect says which; by default the host does.
 //
-// Text, tool calls and their results go out and come in; arguments are streamed and kept as the model wrote them, to the
-// byte, and where the model wrote none, as {}. Reasoning that a compatible server shows comes in as thinking and never goes
+// Text, tool calls and their results go out and come in, images go out, and PDFs to the vendor alone. A result is text here, so
+// its images come first in the user's message behind it. A refusal goes back as one to the vendor. Arguments are streamed and
+// kept as the model wrote them, to the byte, and where the model wrote none, as {}. Reasoning that a compatible server shows comes in as thinking and never goes
 // back: nobody signs it. What else comes in is skipped without harm to what stands around it. A reply is whole when both its
 // finish_reason and [DONE] were read: a server that leaves out either can't be told apart from one whose answer was cut.
 //

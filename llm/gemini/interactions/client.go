@@ -7,7 +7,8 @@
 //
 // The history goes out whole each time, as steps: no call depends on what the vendor keeps. Text, calls and their results go
 // out and come in; arguments are streamed and kept as the model wrote them. Thoughts come in as far as the vendor shows them,
-// and go back with their signature to the model that had them. Other steps are skipped.
+// and go back with their signature to the model that had them. Images and documents go out; what a text cites goes back with
+// it. Other steps are skipped.
 //
 // A reply is whole when the event came that says how the interaction ended, and it did not end in failure. One that would go
 // on by another request is not whole, and is never gone on with by itself.

@@ -10,8 +10,9 @@
 //
 // The history goes out whole each time: no call depends on what the vendor keeps. Text, calls and their results go out and
 // come in; arguments are streamed and kept as the model wrote them. Reasoning comes in as thinking, as far as the vendor shows
-// it, and goes back sealed to the model that made it, where nothing is stored: only then the vendor gives the seal. Other
-// items are skipped.
+// it, and goes back sealed to the model that made it, where nothing is stored: only then the vendor gives the seal. Images and
+// PDFs go out. What a text cites, and which part of the answer it is, goes back with it, and a refusal as one. Other items are
+// skipped.
 //
 // A reply is whole when its terminal event was read. Usage comes only there, so a call that was cut has none, but a response
 // in the background has it for whoever asks later.

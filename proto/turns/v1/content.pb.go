@@ -384,7 +384,8 @@ func (x *TextBlock) GetText() string {
 // ImageBlock holds an image, or says where it is.
 type ImageBlock struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Media type, such as image/png.
+	// Media type: image/jpeg, image/png, image/gif or image/webp. Inline data begins as its type does. A model's endpoint may
+	// take fewer types; what it does not take of a new turn is refused with INVALID_FIELD, of an older one left out by words.
 	MediaType string `protobuf:"bytes,1,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
 	// The image, inline or elsewhere.
 	//
@@ -469,7 +470,7 @@ type ImageBlock_Data struct {
 }
 
 type ImageBlock_Url struct {
-	// Address from which the provider, not turnd, fetches it.
+	// Address from which the provider, not turnd, fetches it: https, at most 4,096 bytes, without a login in it.
 	Url string `protobuf:"bytes,3,opt,name=url,proto3,oneof"`
 }
 
@@ -480,9 +481,10 @@ func (*ImageBlock_Url) isImageBlock_Source() {}
 // DocumentBlock holds a document, or says where it is.
 type DocumentBlock struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Media type, such as application/pdf or text/plain.
+	// Media type: application/pdf, application/json, text/plain, text/markdown, text/html, text/csv or text/xml. As with images
+	// a model's endpoint may take fewer. Text is UTF-8.
 	MediaType string `protobuf:"bytes,1,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
-	// Title that the model sees; optional.
+	// Title that the model sees; optional, at most 512 bytes.
 	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
 	// The document, inline or elsewhere.
 	//
@@ -574,7 +576,7 @@ type DocumentBlock_Data struct {
 }
 
 type DocumentBlock_Url struct {
-	// Address from which the provider, not turnd, fetches it.
+	// Address from which the provider, not turnd, fetches it: https, at most 4,096 bytes, without a login in it.
 	Url string `protobuf:"bytes,4,opt,name=url,proto3,oneof"`
 }
 
