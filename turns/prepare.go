@@ -11,6 +11,9 @@ import (
 // prepare builds the request and the claim of a turn's next attempt, from the standing that was just read. The claim is
 // good only while the conversation stays at that standing's version.
 func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) {
+	if err := a.checkCaps(ctx, st); err != nil {
+		return pendingRun{}, err
+	}
 	parent, err := a.parent(st)
 	if err != nil {
 		return pendingRun{}, err

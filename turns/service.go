@@ -35,6 +35,9 @@ type Settings struct {
 	// MaxWaiting bounds the turns in line in one conversation. ToolWait is how long they wait for the results of tool calls.
 	MaxWaiting int
 	ToolWait   time.Duration
+	// ConversationCaps and TenantCaps bound what one conversation, and all of a tenant together, may spend.
+	ConversationCaps Caps
+	TenantCaps       Caps
 	// OnAmbiguous and OnPartial are the policies where neither a delivery nor an endpoint says otherwise; empty is to abandon
 	// and to discard.
 	OnAmbiguous OnAmbiguous

@@ -24,6 +24,7 @@ type Store interface {
 	Stops
 	Reader
 	Ledger
+	Spendings
 	Gauge
 	Conversations
 }

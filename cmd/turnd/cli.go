@@ -35,6 +35,7 @@ func newParser(c *cli) (*kong.Kong, error) {
 			{Key: "store", Title: "Database:"},
 			{Key: "models", Title: "Models:"},
 			{Key: "worker", Title: "Turns:"},
+			{Key: "caps", Title: "Caps:"},
 			{Key: "log", Title: "Logs:"},
 		}))
 }

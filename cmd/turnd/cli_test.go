@@ -47,6 +47,14 @@ var serveFlags = []struct{ name, def, variable, flag string }{
 	{"max-in-flight", "1024", "1", "2"},
 	{"max-queue", "1024", "0", "2"},
 	{"max-waiting", "32", "1", "2"},
+	{"max-conversation-turns", "0", "1", "2"},
+	{"max-conversation-tokens", "0", "1", "2"},
+	{"max-conversation-cost", "0", "1", "2"},
+	{"max-conversation-time", "0s", "1s", "2s"},
+	{"max-tenant-turns", "0", "1", "2"},
+	{"max-tenant-tokens", "0", "1", "2"},
+	{"max-tenant-cost", "0", "1", "2"},
+	{"max-tenant-time", "0s", "1s", "2s"},
 	{"bus", "auto", "memory", "poll"},
 	{"nats-url", "", "nats://a", "nats://b"},
 	{"auth", "none", "keys", "oidc"},
@@ -116,10 +124,10 @@ func TestAFlagWinsOverItsVariableAndThatOverTheDefault(t *testing.T) {
 func TestTheConfigHasAFlagForEachField(t *testing.T) {
 	_, flags := serveModel(t, &cli{})
 	fields := 0
-	for _, typ := range []reflect.Type{reflect.TypeFor[Config](), reflect.TypeFor[Database]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[Config](), reflect.TypeFor[Database](), reflect.TypeFor[Caps]()} {
 		fields += typ.NumField()
 	}
-	fields-- // Database itself
+	fields -= 2 // Database and Caps themselves
 	require.Len(t, flags, fields)
 }
 

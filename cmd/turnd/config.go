@@ -44,11 +44,24 @@ type Config struct {
 	MaxInFlight     int           `env:"TURND_MAX_IN_FLIGHT" default:"1024" placeholder:"N" group:"worker" help:"Replies that run here at once."`
 	MaxQueue        int           `env:"TURND_MAX_QUEUE" default:"1024" placeholder:"N" group:"worker" help:"Turns that wait for a place past --max-in-flight; 0 refuses them at once."`
 	MaxWaiting      int           `env:"TURND_MAX_WAITING" default:"32" placeholder:"N" group:"worker" help:"Turns of one conversation that wait in line behind its reply; one more is refused."`
+	Caps            Caps          `embed:"" group:"caps"`
 	Bus             string        `env:"TURND_BUS" default:"auto" placeholder:"KIND" group:"worker" help:"How workers tell each other of news: memory, poll, postgres or nats; auto is memory on SQLite and postgres on Postgres."`
 	NATSURL         string        `name:"nats-url" env:"TURND_NATS_URL" placeholder:"URL" group:"worker" help:"NATS servers of --bus nats, with commas between them. They carry text of replies."`
 
 	LogFormat string `env:"TURND_LOG_FORMAT" default:"text" placeholder:"FORMAT" group:"log" help:"text or json, on stderr."`
 	LogLevel  string `env:"TURND_LOG_LEVEL" default:"info" placeholder:"LEVEL" group:"log" help:"debug, info, warn or error."`
+}
+
+// Caps bound what may be spent in all; 0 is no bound.
+type Caps struct {
+	MaxConversationTurns  int64         `env:"TURND_MAX_CONVERSATION_TURNS" default:"0" placeholder:"N" help:"Most turns of a conversation, a regenerate being one; 0 is no cap."`
+	MaxConversationTokens int64         `env:"TURND_MAX_CONVERSATION_TOKENS" default:"0" placeholder:"N" help:"Most tokens of a conversation, input and output together; 0 is no cap."`
+	MaxConversationCost   int64         `env:"TURND_MAX_CONVERSATION_COST" default:"0" placeholder:"MICROS" help:"Highest cost of a conversation, in millionths of the price table's currency; 0 is no cap."`
+	MaxConversationTime   time.Duration `env:"TURND_MAX_CONVERSATION_TIME" default:"0s" placeholder:"TIME" help:"Longest time of all provider calls of a conversation together; 0 is no cap."`
+	MaxTenantTurns        int64         `env:"TURND_MAX_TENANT_TURNS" default:"0" placeholder:"N" help:"Most turns of a tenant, a regenerate being one; 0 is no cap."`
+	MaxTenantTokens       int64         `env:"TURND_MAX_TENANT_TOKENS" default:"0" placeholder:"N" help:"Most tokens of a tenant, input and output together; 0 is no cap."`
+	MaxTenantCost         int64         `env:"TURND_MAX_TENANT_COST" default:"0" placeholder:"MICROS" help:"Highest cost of a tenant, in millionths of the price table's currency; 0 is no cap."`
+	MaxTenantTime         time.Duration `env:"TURND_MAX_TENANT_TIME" default:"0s" placeholder:"TIME" help:"Longest time of all provider calls of a tenant together; 0 is no cap."`
 }
 
 // Database says where the database is. Serving and migrating share it.

@@ -75,6 +75,8 @@ func TestBadSettingsAreRefusedByFlag(t *testing.T) {
 		{`--max-in-flight: 1000001 is too much, the most is 1000000`, func(c *Config) { c.MaxInFlight = 1_000_001 }},
 		{`--max-queue: 1000001 is too much, the most is 1000000`, func(c *Config) { c.MaxQueue = 1_000_001 }},
 		{`--max-output-bytes: 4294967296 is too much, the most is 4294967295`, func(c *Config) { c.MaxOutputBytes = 1 << 32 }},
+		{`--max-tenant-tokens: -1 is too little, the least is 0`, func(c *Config) { c.Caps.MaxTenantTokens = -1 }},
+		{`--max-conversation-time: 1ns is too little, the least is 1ms`, func(c *Config) { c.Caps.MaxConversationTime = 1 }},
 		{`--checkpoint: 16s must not be longer than --lease, 15s`, func(c *Config) { c.Checkpoint = 16e9 }},
 		{`--log-format: "xml" is not one of text, json`, func(c *Config) { c.LogFormat = "xml" }},
 	} {

@@ -193,6 +193,10 @@ func (c Config) settings() turns.Settings {
 	return turns.Settings{
 		Lease: c.Lease, Sweep: c.Sweep, Checkpoint: c.Checkpoint,
 		MaxCalls: c.MaxCalls, MaxWait: c.MaxWait, Backoff: c.Backoff,
+		ConversationCaps: turns.Caps{Turns: c.Caps.MaxConversationTurns, Tokens: c.Caps.MaxConversationTokens,
+			CostMicros: c.Caps.MaxConversationCost, Time: c.Caps.MaxConversationTime},
+		TenantCaps: turns.Caps{Turns: c.Caps.MaxTenantTurns, Tokens: c.Caps.MaxTenantTokens, CostMicros: c.Caps.MaxTenantCost,
+			Time: c.Caps.MaxTenantTime},
 		MaxContentBytes: c.MaxContentBytes, MaxOutputBytes: c.MaxOutputBytes,
 		MaxInFlight: c.MaxInFlight, MaxQueue: c.MaxQueue, MaxWaiting: c.MaxWaiting, ToolWait: turns.DefaultSettings().ToolWait,
 		OnAmbiguous: turns.OnAmbiguous(c.OnAmbiguous), OnPartial: turns.OnPartial(c.OnPartial),

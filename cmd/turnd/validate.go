@@ -167,8 +167,29 @@ func (c Config) checkWorker() error {
 		within("--max-queue", c.MaxQueue, 0, maxPlaces),
 		within("--max-waiting", c.MaxWaiting, 1, maxWaiting),
 	}
+	problems = append(problems, c.Caps.check())
 	if c.Checkpoint > c.Lease {
 		problems = append(problems, fmt.Errorf("--checkpoint: %s must not be longer than --lease, %s", c.Checkpoint, c.Lease))
+	}
+	return errors.Join(problems...)
+}
+
+// check looks at the caps. A time below what they are counted in would be no cap at all.
+func (c Caps) check() error {
+	var problems []error
+	for flag, value := range map[string]int64{
+		"--max-conversation-turns": c.MaxConversationTurns, "--max-conversation-tokens": c.MaxConversationTokens,
+		"--max-conversation-cost": c.MaxConversationCost, "--max-tenant-turns": c.MaxTenantTurns, "--max-tenant-tokens": c.MaxTenantTokens,
+		"--max-tenant-cost": c.MaxTenantCost,
+	} {
+		problems = append(problems, atLeast(flag, value, 0))
+	}
+	for flag, value := range map[string]time.Duration{
+		"--max-conversation-time": c.MaxConversationTime, "--max-tenant-time": c.MaxTenantTime,
+	} {
+		if value != 0 {
+			problems = append(problems, atLeast(flag, value, time.Millisecond))
+		}
 	}
 	return errors.Join(problems...)
 }
@@ -180,7 +201,7 @@ func oneOf(flag, value string, allowed ...string) error {
 	return fmt.Errorf("%s: %q is not one of %s", flag, value, strings.Join(allowed, ", "))
 }
 
-func atLeast[T int | time.Duration](flag string, value, least T) error {
+func atLeast[T int | int64 | time.Duration](flag string, value, least T) error {
 	if value >= least {
 		return nil
 	}

@@ -108,6 +108,19 @@ func (d database) lose(t *testing.T, c turns.Claim) error {
 	return err
 }
 
+// age makes all calls old enough for kept sums to pass them, and gives a conversation so many that they do.
+func (d database) age(t *testing.T, key turns.ConversationKey) error {
+	_, err := d.rows.Exec(t.Context(), `UPDATE provider_calls SET create_time = create_time - interval '2 hours'`)
+	if err != nil {
+		return err
+	}
+	_, err = d.rows.Exec(t.Context(), `INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation,
+			reply_id, epoch, number, first, endpoint, provider, model, idempotency_key, request_bytes, create_time)
+		SELECT $1, gen_random_uuid(), 'tenant', $1, $1, 1, $1, 1, 1, true, '', '', '', '', 1, now() - interval '2 hours' FROM generate_series(1, 100)`,
+		[16]byte(key))
+	return err
+}
+
 // useEverything calls each method of the port once.
 func (d database) useEverything(t *testing.T) {
 	ctx, s, run := t.Context(), d.store, d.running(t)
@@ -199,6 +212,9 @@ func (d database) useEverything(t *testing.T) {
 		func() error { _, _, err := s.CreateConversation(ctx, conversation); return err },
 		func() error { _, err := s.UpdateConversation(ctx, conversation, 1); return err },
 		func() error { _, err := s.ReadDefaults(ctx, conversation.Key, 1); return err },
+		func() error { return d.age(t, run.Key) },
+		func() error { _, err := s.ConversationSpent(ctx, run.Key); return err },
+		func() error { _, err := s.TenantSpent(ctx, "tenant"); return err },
 		func() error {
 			_, err := s.ListConversations(ctx, turns.ConversationQuery{Tenant: "tenant1", Limit: 50, Look: 50})
 			return err

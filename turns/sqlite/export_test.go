@@ -22,6 +22,7 @@ var Statements = map[string]string{
 	"moveToCall": moveToCall, "noteCall": noteCall, "readCall": readCall, "listCalls": listCalls, "listCallsOf": listCallsOf,
 	"sumCalls": sumCalls, "sumCallsOf": sumCallsOf, "heldReplies": heldReplies, "readBacklog": readBacklog, "dueLookups": dueLookups, "takeLookup": takeLookup,
 	"wakeLookup": wakeLookup, "readHeld": readHeld, "resolveHeld": resolveHeld, "isAttempt": isAttempt, "heldCalls": heldCalls,
+	"conversationSpent": conversationSpent, "passConversation": passConversation, "tenantSpent": tenantSpent, "passTenant": passTenant,
 	"insertDefaults": insertDefaults, "readDefaults": readDefaults,
 	"archiveNames": archiveNames, "deleteUnused": deleteUnused, "readArchivedConversation": readArchivedConversation, "readArchivedDefaults": readArchivedDefaults,
 	"readArchivedRows": readArchivedRows, "readArchivedCalls": readArchivedCalls, "readArchivedCallsOf": readArchivedCallsOf,

@@ -87,6 +87,7 @@ func areas() []area {
 		{"entries", entries()},
 		{"conversations", conversations()},
 		{"defaults", defaults()},
+		{"spending", spending()},
 		{"archives", archives()},
 		{"tenancy", tenancy()},
 		{"time", times()},

@@ -259,6 +259,16 @@ func (f *Faults) UpdateConversation(ctx context.Context, c turns.Conversation, v
 	return spoil(ctx, f, "UpdateConversation", func() (bool, error) { return f.store.UpdateConversation(ctx, c, version) })
 }
 
+// ConversationSpent implements turns.Store.
+func (f *Faults) ConversationSpent(ctx context.Context, key turns.ConversationKey) (turns.Spending, error) {
+	return spoil(ctx, f, "ConversationSpent", func() (turns.Spending, error) { return f.store.ConversationSpent(ctx, key) })
+}
+
+// TenantSpent implements turns.Store.
+func (f *Faults) TenantSpent(ctx context.Context, tenant turns.Tenant) (turns.Spending, error) {
+	return spoil(ctx, f, "TenantSpent", func() (turns.Spending, error) { return f.store.TenantSpent(ctx, tenant) })
+}
+
 // ReadDefaults implements turns.Store.
 func (f *Faults) ReadDefaults(ctx context.Context, key turns.ConversationKey, version int32) (turns.Options, error) {
 	return spoil(ctx, f, "ReadDefaults", func() (turns.Options, error) { return f.store.ReadDefaults(ctx, key, version) })

@@ -60,7 +60,8 @@ const (
 	// Another reply of the conversation is running. FAILED_PRECONDITION with RetryInfo and metadata turn_id, reply_id,
 	// age_ms and lease_expires_in_ms, or turn_id and in_line if none runs and turns wait in line; SAME_ID_AFTER_WAIT.
 	ErrorReason_ERROR_REASON_CONVERSATION_BUSY ErrorReason = 12
-	// Tool calls above this turn have no results yet. FAILED_PRECONDITION with metadata tool_use_ids; DO_NOT_RETRY.
+	// The turn answers some of the tool calls above it and not all. FAILED_PRECONDITION with metadata tool_use_ids (those
+	// that wait, as far as they fit into 1 KiB) and open_calls (how many); DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_WAITING_FOR_TOOLS ErrorReason = 13
 	// What was asked cannot be done as things stand. FAILED_PRECONDITION with metadata status; DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_WRONG_STATE ErrorReason = 14
@@ -70,7 +71,7 @@ const (
 	// NEW_ID, with override_no_progress set.
 	ErrorReason_ERROR_REASON_NO_PROGRESS ErrorReason = 16
 	// The conversation or the tenant has used up a cap. FAILED_PRECONDITION with metadata cap (turns, tokens, cost or
-	// time) and limit; DO_NOT_RETRY.
+	// time), scope (conversation or tenant), limit and spent (cost in micros, time in milliseconds); DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_CAP_REACHED ErrorReason = 17
 	// A race was lost, and a repeat will win it. ABORTED with RetryInfo; SAME_ID_NOW.
 	ErrorReason_ERROR_REASON_CONFLICT ErrorReason = 18
