@@ -80,6 +80,9 @@ func (a *arrival) couldStart(ctx context.Context, st Standing) error {
 	if _, err := a.parent(st); err != nil {
 		return err
 	}
+	if err := a.checkCaps(ctx, st); err != nil {
+		return err
+	}
 	made, err := a.layers(ctx, st)
 	if err != nil {
 		return err

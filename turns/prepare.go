@@ -90,7 +90,7 @@ func (s *Service) pathOf(ctx context.Context, key ConversationKey, q Question) (
 // checkNew refuses a turn that does not fit what is above it. What was tried once is not asked again: a turn that was taken
 // stays taken, whatever later versions think of it.
 func (a *arrival) checkNew(st Standing, path []PathRow) error {
-	if st.Newest != nil && st.Newest.Calls > 0 {
+	if a.regenerate != nil || st.Newest != nil && st.Newest.Calls > 0 {
 		return nil
 	}
 	if err := checkResults(path, a.Input.Content); err != nil {

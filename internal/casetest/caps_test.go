@@ -114,3 +114,44 @@ func TestACapIsAskedForBeforeARunningReplyIsInterrupted(t *testing.T) {
 		running.completes()
 	})
 }
+
+func TestATurnInLineIsRefusedForGoodWhenACapIsReachedBeforeItStarts(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.settings.ConversationCaps = turns.Caps{Tokens: 4}
+		s := w.serve()
+		w.script(gate("", "mid", 64, 20))
+		in := ask(newID(), newID(), "one")
+		running := s.turn(in, nil)
+		running.at(1 + 19*16)
+		waits := ask(in.GetConversationId(), newID(), "two")
+		waits.OnBusy = turnsv1.OnBusy_ON_BUSY_ENQUEUE
+		_, err := s.submit(waits)
+		require.NoError(t, err)
+		require.NoError(t, w.provider.OpenGate("mid"))
+		running.completes()
+		s.turn(waits, nil).abandons(turnsv1.AbandonReason_ABANDON_REASON_PROVIDER_REFUSED)
+		w.paid(1, 1)
+		late := ask(in.GetConversationId(), newID(), "three")
+		late.OnBusy = turnsv1.OnBusy_ON_BUSY_ENQUEUE
+		_, err = s.submit(late)
+		w.capped(err, "tokens", "conversation", "4")
+	})
+}
+
+func TestATurnThatNeverFitsUnderACapIsNotPutInLine(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.settings.ConversationCaps = turns.Caps{Turns: 1}
+		s := w.serve()
+		w.script(gate("", "mid", 64, 20))
+		in := ask(newID(), newID(), "one")
+		running := s.turn(in, nil)
+		running.at(1 + 19*16)
+		waits := ask(in.GetConversationId(), newID(), "two")
+		waits.OnBusy = turnsv1.OnBusy_ON_BUSY_ENQUEUE
+		_, err := s.submit(waits)
+		w.capped(err, "turns", "conversation", "1")
+		w.stands(map[string]int{qUsers: 1})
+		require.NoError(t, w.provider.OpenGate("mid"))
+		running.completes()
+	})
+}
