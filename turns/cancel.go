@@ -36,6 +36,10 @@ func (s *Service) Cancel(ctx context.Context, caller Caller, conversation Conver
 		target = st.Cursor
 	}
 	switch {
+	case st.Deleted:
+		return Reply{}, ConversationDeleted()
+	case st.erased():
+		return Reply{}, TurnDeleted()
 	case target == nil:
 		return Reply{}, NotFound("reply", "reply_id")
 	case !st.stoppable(*target):
@@ -81,6 +85,11 @@ func (s Status) stoppable() bool { return s == StatusInFlight || s == StatusHeld
 // not zero. A later generation of the turn stays as it is: it was asked for after what is to be stopped.
 func (s *Service) stopTurn(ctx context.Context, key ConversationKey, target Reply, by TurnID) (Reply, error) {
 	reply, err := s.store.RequestStop(ctx, key, target.Turn, target.Generation, by)
+	if errors.Is(err, ErrNotFound) {
+		if _, gone := s.store.FindTurn(ctx, key, target.Turn.Row()); isGone(gone) {
+			err = gone
+		}
+	}
 	if err != nil || reply.Status != StatusInFlight || reply.Generation != target.Generation {
 		return reply, err
 	}
@@ -132,7 +141,7 @@ func (a *arrival) interrupt(ctx context.Context, st Standing) error {
 		a.beside = st.Busy
 	}
 	_, err := a.stopTurn(ctx, a.key, *st.Running, a.Input.Turn)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, ErrNotFound) || isGone(err) {
 		return nil // gone meanwhile; the next look decides
 	}
 	return err

@@ -178,6 +178,10 @@ func (r *run) refused(ctx context.Context) {
 	case errors.Is(err, ErrNotFound):
 		r.vanished(ctx)
 		return
+	case isGone(err):
+		r.over = true
+		r.cancel(errDeleted)
+		return
 	case err != nil:
 		return // the next tick asks again
 	case row.Status == StatusInFlight && row.under(r.fence):

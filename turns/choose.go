@@ -19,7 +19,7 @@ func (s *Service) Select(ctx context.Context, caller Caller, conversation Conver
 		case err != nil:
 			return Reply{}, err
 		case st.Deleted:
-			return Reply{}, deletedConversation()
+			return Reply{}, ConversationDeleted()
 		case st.Cursor == nil:
 			return Reply{}, NotFound("reply", "reply_id")
 		case st.Cursor.Status == StatusComplete:

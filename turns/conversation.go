@@ -28,7 +28,7 @@ func (s *Service) CreateConversation(ctx context.Context, caller Caller, c Conve
 	case err != nil:
 		return Conversation{}, err
 	case stored.Deleted:
-		return Conversation{}, deletedConversation()
+		return Conversation{}, ConversationDeleted()
 	case !created && !sameConversation(stored, c):
 		return Conversation{}, &Error{Code: CodeConversationUsed, Field: "conversation.conversation_id",
 			Problem: "is known with other fields; make another under a new id"}
@@ -65,15 +65,11 @@ func sameConversation(a, b Conversation) bool {
 	return a.Title == b.Title && reflect.DeepEqual(a.Defaults, b.Defaults) && maps.Equal(a.Labels, b.Labels)
 }
 
-func deletedConversation() error {
-	return &Error{Code: CodeDeleted, Field: "conversation_id", Problem: "was deleted"}
-}
-
 // GetConversation reads one.
 func (s *Service) GetConversation(ctx context.Context, caller Caller, id ConversationID) (Conversation, error) {
 	c, err := s.store.ReadConversation(ctx, KeyOf(caller.Tenant, id))
 	if err == nil && c.Deleted {
-		return Conversation{}, deletedConversation()
+		return Conversation{}, ConversationDeleted()
 	}
 	return c, err
 }
@@ -173,7 +169,7 @@ func (s *Service) UpdateConversation(ctx context.Context, caller Caller, u Conve
 			return Conversation{}, err
 		}
 		if c.Deleted {
-			return Conversation{}, deletedConversation()
+			return Conversation{}, ConversationDeleted()
 		}
 		if u.ExpectVersion != 0 && u.ExpectVersion != c.Version {
 			break

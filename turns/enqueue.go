@@ -77,7 +77,7 @@ func (a *arrival) enqueueing(st Standing) Enqueueing {
 // couldStart builds the turn's request as if nothing came before it: that shows what no history can cure. Results of tool
 // calls are left to the start, as the calls may still be on their way.
 func (a *arrival) couldStart(ctx context.Context, st Standing) error {
-	if _, err := a.parent(st); err != nil {
+	if _, err := a.parent(ctx, st); err != nil {
 		return err
 	}
 	if err := a.checkCaps(ctx, st); err != nil {

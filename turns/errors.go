@@ -78,6 +78,7 @@ var (
 	ErrTurnReused       = &Error{Code: CodeTurnReused}
 	ErrBusy             = &Error{Code: CodeBusy}
 	ErrDeleted          = &Error{Code: CodeDeleted}
+	ErrTurnDeleted      = &Error{Code: CodeTurnDeleted}
 	ErrConflict         = &Error{Code: CodeConflict}
 	ErrStoreUnavailable = &Error{Code: CodeStoreUnavailable}
 	ErrInvalidCursor    = &Error{Code: CodeInvalidCursor}

@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,6 +151,9 @@ func (f *finishing) fill(ctx context.Context) error {
 		return nil
 	}
 	pieces, length, err := f.whole(ctx)
+	if isGone(err) {
+		return nil // the ending finds that out, and needs no content
+	}
 	if err != nil && !errors.Is(err, errHole) {
 		return err
 	}
@@ -250,6 +254,9 @@ func (r *run) end(ctx context.Context, e *Ending) (ended Reply, ok bool, err err
 	if errors.Is(readErr, ErrNotFound) {
 		return r.endLost(ctx, e)
 	}
+	if isGone(readErr) {
+		return Reply{Status: StatusAbandoned, Reason: ReasonDeleted}, false, nil
+	}
 	if readErr != nil {
 		return Reply{}, false, readErr
 	}
@@ -288,7 +295,7 @@ func (r *run) endedReply(e Ending, at time.Time) Reply {
 // all the same, and its followers read on from the store.
 func (r *run) announce(ctx context.Context, e Ending, ended Reply, ok bool) {
 	if e.Call != nil && !ok {
-		r.closeLost(ctx, e.Call.wasted(wasteLost))
+		r.closeLost(ctx, e.Call.wasted(cmp.Or(string(ended.Reason), wasteLost)))
 	} else if e.Call != nil {
 		r.metrics.callEnded(ctx, r.labels(r.call), *e.Call)
 	}

@@ -100,7 +100,7 @@ func (r *run) claimAgain(st Standing, owner WorkerID) (Claim, bool) {
 	c := r.claim
 	c.ExpectVersion, c.NextSeq = st.Version, max(st.NextSeq, 1)
 	c.NewTurn, c.Start, c.Supersede, c.Call = nil, nil, ReplyID{}, r.call
-	if st.Deleted || st.Running != nil || r.fence.Epoch >= MaxEpoch {
+	if st.Deleted || st.erased() || st.Running != nil || r.fence.Epoch >= MaxEpoch {
 		return c, false
 	}
 	if st.Live != nil {
@@ -182,7 +182,10 @@ func (r *run) keepLost(ctx context.Context, e Ending) error {
 			return err
 		case st.Cursor != nil:
 			return nil // it is kept, or was put back and ended by somebody
-		case st.Deleted:
+		case st.Deleted || st.erased():
+			if e.Call != nil {
+				r.closeLost(ctx, e.Call.wasted(string(ReasonDeleted)))
+			}
 			return nil
 		case st.Turn == nil:
 			r.logger.Error("reply was lost by the database with its turn", "reply_id", r.reply.ID.String())

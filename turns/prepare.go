@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -14,7 +15,7 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	if err := a.checkCaps(ctx, st); err != nil {
 		return pendingRun{}, err
 	}
-	parent, err := a.parent(st)
+	parent, err := a.parent(ctx, st)
 	if err != nil {
 		return pendingRun{}, err
 	}
@@ -152,14 +153,14 @@ const defaultGrace = 30 * time.Second
 
 // parent resolves where the turn hangs: where it was stored, where the client says, beside the turn whose place it takes, or
 // below the leaf.
-func (a *arrival) parent(st Standing) (RowID, error) {
+func (a *arrival) parent(ctx context.Context, st Standing) (RowID, error) {
 	switch {
 	case a.starts && !a.Input.ParentSet:
 		return st.Leaf, nil
 	case st.Turn != nil:
 		return st.Turn.Parent, nil
 	case a.Input.ParentSet && !a.Input.Parent.IsZero() && !st.ParentFound:
-		return RowID{}, NotFound("parent in this conversation", "input.parent_id")
+		return RowID{}, a.noParent(ctx)
 	case a.Input.ParentSet:
 		return a.Input.Parent, nil
 	}
@@ -167,6 +168,17 @@ func (a *arrival) parent(st Standing) (RowID, error) {
 		return t.Parent, nil
 	}
 	return st.Leaf, nil
+}
+
+// noParent says why the parent that the client names can't be hung below.
+func (a *arrival) noParent(ctx context.Context) error {
+	_, err := a.store.FindTurn(ctx, a.key, a.Input.Parent)
+	if !errors.Is(err, ErrTurnDeleted) {
+		return NotFound("parent in this conversation", "input.parent_id")
+	}
+	gone := TurnDeleted()
+	gone.Field, gone.Problem = "input.parent_id", "was deleted; hang the turn below another"
+	return gone
 }
 
 // newTurn is the user turn as it is stored, or is to be.

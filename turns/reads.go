@@ -159,7 +159,7 @@ func (s *Service) listFrom(ctx context.Context, key ConversationKey, q ListQuery
 		return RowID{}, err
 	}
 	if c.Deleted {
-		return RowID{}, deletedConversation()
+		return RowID{}, ConversationDeleted()
 	}
 	switch {
 	case q.PageToken != "":

@@ -54,7 +54,9 @@ func (a *arrival) regenerateRound(ctx context.Context) (reply Reply, replayed, d
 	case err != nil:
 		return Reply{}, false, false, err
 	case st.Deleted:
-		return Reply{}, false, false, deletedConversation()
+		return Reply{}, false, false, ConversationDeleted()
+	case st.erased():
+		return Reply{}, false, false, TurnDeleted()
 	case st.Turn == nil || st.Cursor == nil:
 		return Reply{}, false, false, NotFound("reply", "reply_id")
 	}

@@ -122,7 +122,7 @@ func (r *run) successor(ctx context.Context, id ReplyID, owner WorkerID, kept []
 		return pendingRun{}, err
 	}
 	mine := st.Running != nil && st.Running.ID == r.reply.ID && st.Running.under(r.fence)
-	if st.Deleted || !mine || st.Turn == nil || st.LastTurn != r.reply.Turn || st.CancelledGeneration >= r.reply.Generation ||
+	if st.Deleted || !mine || st.Turn == nil || st.erased() || st.LastTurn != r.reply.Turn || st.CancelledGeneration >= r.reply.Generation ||
 		st.Turn.Generation > r.reply.Generation || !r.lease.holds(owner) {
 		return pendingRun{}, errNoSuccessor
 	}

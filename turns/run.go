@@ -218,7 +218,7 @@ func notSent() callResult {
 func (r *run) fenced(ctx context.Context) bool {
 	for !r.lease.holds(r.owner()) {
 		if r.lease.worker() != r.owner() {
-			r.leave(ctx, notSent())
+			r.leave(ctx, notSent(), wasteLost)
 			return false
 		}
 		if !pause(ctx, fencePause) {
@@ -397,7 +397,9 @@ func pause(ctx context.Context, d time.Duration) bool {
 func (r *run) stopped(ctx context.Context, cause error, c callResult) {
 	switch {
 	case errors.Is(cause, errLost):
-		r.leave(ctx, c)
+		r.leave(ctx, c, wasteLost)
+	case errors.Is(cause, errDeleted):
+		r.leaveDeleted(ctx, c)
 	case errors.Is(cause, errHole):
 		r.abandon(ctx, ReasonAmbiguous, 0, c)
 	case errors.Is(cause, errRequested):
@@ -422,8 +424,9 @@ func (r *run) waitLeft() time.Duration {
 	return max(0, time.Until(r.notBefore))
 }
 
-// leave lets go of a reply that is no longer this worker's. What is known of it and of its call is kept all the same.
-func (r *run) leave(ctx context.Context, c callResult) {
+// leave lets go of a reply that is no longer this worker's. What is known of it and of its call is kept all the same; what
+// the call took is wasted for a cause.
+func (r *run) leave(ctx context.Context, c callResult, waste string) {
 	r.closeCalls(context.WithoutCancel(ctx))
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -433,7 +436,7 @@ func (r *run) leave(ctx context.Context, c callResult) {
 	defer cancel()
 	e := Ending{Fence: r.fence, Usage: r.usage, ResponseID: r.knownResponse()}
 	if !c.closed {
-		outcome := r.outcome(c, wasteLost)
+		outcome := r.outcome(c, waste)
 		e.Usage, e.Call = e.Usage.Add(outcome.Usage), &outcome
 	}
 	pieces, length, err := r.whole(ctx)

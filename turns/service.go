@@ -137,6 +137,7 @@ func (s *Service) Run(ctx context.Context) error {
 		every(ctx, s.set.Sweep, s.replay)
 	})
 	wg.Go(func() { every(ctx, s.set.Sweep, s.tidy) })
+	wg.Go(func() { every(ctx, s.set.Sweep, s.eraseDeleted) })
 	wg.Go(func() { s.keepReconciled(ctx) })
 	wg.Go(func() { s.keepLines(ctx) })
 	wg.Go(func() {
@@ -183,6 +184,7 @@ var (
 	errRequested = errors.New("a stop was asked for")
 	errLeft      = errors.New("the last follower has left")
 	errLost      = errors.New("the reply is no longer this worker's")
+	errDeleted   = errors.New("the reply was deleted")
 )
 
 // Drain refuses new attempts, waits for running replies until ctx ends, then abandons the rest as shutdown and waits

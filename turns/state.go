@@ -38,7 +38,7 @@ const (
 	ReasonDeadline        Reason = "deadline"         // a time limit
 	ReasonShutdown        Reason = "shutdown"         // its worker shut down
 	ReasonSuperseded      Reason = "superseded"       // another reply took its place
-	ReasonDeleted         Reason = "deleted"          // its conversation was deleted
+	ReasonDeleted         Reason = "deleted"          // its conversation, or a turn above it, was deleted
 	ReasonHeldReleased    Reason = "held_released"    // an operator gave it up
 )
 
@@ -82,6 +82,7 @@ const (
 	VerbSettle     Verb = "settle"
 	VerbSupersede  Verb = "supersede"
 	VerbSelect     Verb = "select"
+	VerbDelete     Verb = "delete"
 )
 
 // Actor is who may make a transition.
@@ -115,6 +116,7 @@ type Transition struct {
 const (
 	notModelledHeld    = "not modelled: a held reply is resolved by one guarded write"
 	notModelledLine    = "not modelled: one guarded write of a turn without a reply"
+	notModelledDelete  = "not modelled: under the conversation's lock, which every claim needs, and nothing follows"
 	notModelledReplace = "not modelled: an ending and a claim in one commit"
 )
 
@@ -137,16 +139,18 @@ var Transitions = []Transition{
 	{From: StatusInFlight, Verb: VerbSweep, To: StatusAbandoned, Actor: ActorWorker, Model: "sweep", When: "the owner is buried", Reasons: []Reason{ReasonLeaseExpired, ReasonCancelled}},
 	{From: StatusInFlight, Verb: VerbSweep, To: StatusHeld, Actor: ActorWorker, Model: notModelledHeld, When: "the owner is buried, the call was sent, and the policy is hold"},
 	{From: StatusInFlight, Verb: VerbExpire, To: StatusAbandoned, Actor: ActorWorker, Model: "expire", When: "the reply's own deadline has passed, whatever its lease says", Reasons: []Reason{ReasonDeadline}},
-	{From: StatusInFlight, Verb: VerbCancel, To: StatusAbandoned, Actor: ActorWorker, Model: "cancel", When: "a stop was asked for and the owner is buried or silent", Reasons: []Reason{ReasonCancelled, ReasonDeleted}},
+	{From: StatusInFlight, Verb: VerbCancel, To: StatusAbandoned, Actor: ActorWorker, Model: "cancel", When: "a stop was asked for and the owner is buried or silent", Reasons: []Reason{ReasonCancelled}},
 	{From: StatusHeld, Verb: VerbRelease, To: StatusAbandoned, Actor: ActorOperator, Model: notModelledHeld, When: "the operator gives it up, or a lookup learns that its call came to nothing", Reasons: []Reason{ReasonHeldReleased}},
 	{From: StatusHeld, Verb: VerbAdopt, To: StatusComplete, Actor: ActorOperator, Model: notModelledHeld, When: "a lookup or an operator has the whole text"},
 	{From: StatusHeld, Verb: VerbFinish, To: StatusComplete, Actor: ActorLastOwner, Model: notModelledHeld, When: "late but whole"},
-	{From: StatusHeld, Verb: VerbCancel, To: StatusAbandoned, Actor: ActorClient, Model: notModelledHeld, When: "at once", Reasons: []Reason{ReasonCancelled, ReasonDeleted}},
+	{From: StatusHeld, Verb: VerbCancel, To: StatusAbandoned, Actor: ActorClient, Model: notModelledHeld, When: "at once", Reasons: []Reason{ReasonCancelled}},
 	{From: StatusAbandoned, FromReasons: Revivable, Verb: VerbRevive, To: StatusInFlight, Actor: ActorLastOwner, Model: "revive", When: "still streaming, same generation, not cancelled, slot free; epoch + 1"},
 	{From: StatusAbandoned, FromReasons: Revivable, Verb: VerbSalvage, To: StatusComplete, Actor: ActorLastOwner, Model: "salvage", When: "finished, same generation, not cancelled, slot free"},
 	{From: StatusAbandoned, Verb: VerbSettle, To: StatusAbandoned, Actor: ActorLastOwner, Model: "settle", When: "once: partial content, usage, ledger"},
 	{From: StatusComplete, Verb: VerbSupersede, To: StatusAbandoned, Actor: ActorClient, Model: "supersede", When: "with the new live reply in the same commit", Reasons: []Reason{ReasonSuperseded}},
 	{From: StatusAbandoned, FromReasons: []Reason{ReasonSuperseded}, Verb: VerbSelect, To: StatusComplete, Actor: ActorClient, Model: "select_reply", When: "a reply that was whole"},
+	{From: StatusInFlight, Verb: VerbDelete, To: StatusAbandoned, Actor: ActorClient, Model: notModelledDelete, When: "its conversation, or a turn above it, is deleted; the row itself goes after that", Reasons: []Reason{ReasonDeleted}},
+	{From: StatusHeld, Verb: VerbDelete, To: StatusAbandoned, Actor: ActorClient, Model: notModelledDelete, When: "as one in flight", Reasons: []Reason{ReasonDeleted}},
 }
 
 // Allowed finds the transition from a status by a verb to a status and reason; ok is false where the table has none.

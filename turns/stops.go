@@ -14,7 +14,8 @@ type Stops interface {
 	RequestStop(ctx context.Context, key ConversationKey, turn TurnID, generation int32, by TurnID) (Reply, error)
 	// Select makes another reply of a user turn the live one: Supersede, if not zero, goes from complete to
 	// abandoned(superseded), and Select from abandoned(superseded) to complete, in one commit, and the conversation's leaf
-	// becomes Select. It is won only if the conversation is at ExpectVersion and not deleted, and both are as said.
+	// becomes Leaf. A reply that is live already (Live) must be complete, and only the leaf moves. It is won only if the
+	// conversation is at ExpectVersion and not deleted, and both are as said.
 	Select(ctx context.Context, s Selection) (won bool, err error)
 }
 
@@ -25,4 +26,8 @@ type Selection struct {
 	Turn          TurnID
 	Select        ReplyID
 	Supersede     ReplyID
+	// Leaf is Select or a row below it, as NewestLeaf gave it at ExpectVersion; zero is Select.
+	Leaf RowID
+	// Live says that Select is complete. Supersede is zero then.
+	Live bool
 }

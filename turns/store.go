@@ -22,6 +22,7 @@ type Store interface {
 	Returns
 	Held
 	Stops
+	Deletions
 	Reader
 	Ledger
 	Spendings
@@ -259,7 +260,8 @@ type Replies interface {
 	// of the call, and forgets the response id of the one before; unless it has a call of a greater number.
 	PermitCalls(ctx context.Context, permits []CallPermit) ([]PermitResult, error)
 	// CloseCalls records outcomes of calls whose reply stays as it is. A row is closed once; closing a closed one
-	// changes nothing. There is no fence: a call is closed by who made it, whatever became of the reply.
+	// changes nothing, unless a deletion closed it: what it guessed gives way to what the call's maker knows. There is no
+	// fence: a call is closed by who made it, whatever became of the reply.
 	CloseCalls(ctx context.Context, outcomes []CallOutcome) error
 	// Checkpoint appends the tails of logs under their fences and learns which replies were lost or must stop.
 	Checkpoint(ctx context.Context, checkpoints []Checkpoint) ([]CheckpointResult, error)
@@ -482,7 +484,8 @@ type Sweeping struct {
 	LookupIn time.Duration
 }
 
-// Reader is the part of a Store that only reads.
+// Reader is the part of a Store that only reads. Of a deleted conversation, and of an erased turn, nothing is read: where
+// an error says that something is missing, it is CodeDeleted or CodeTurnDeleted instead, also while rows are still there.
 type Reader interface {
 	// ReadReply reads one reply; content comes from the row once it has ended, else from its chunks. A missing one is
 	// CodeNotFound.
@@ -493,10 +496,15 @@ type Reader interface {
 	ReadLogs(ctx context.Context, positions []LogPosition) ([]LogView, error)
 	// FindTurn reads the user turn that an id names: its own, or that of a reply to it. Missing is CodeNotFound.
 	FindTurn(ctx context.Context, key ConversationKey, id RowID) (UserTurn, error)
-	// RepliesTo reads the replies to a user turn without content, oldest first, at most limit.
+	// RepliesTo reads the newest replies to a user turn, at most limit, without content, oldest first.
 	RepliesTo(ctx context.Context, key ConversationKey, turn TurnID, limit int) ([]Reply, error)
+	// NewestLeaf follows the newest branch down from a row, at most limit rows: from a user turn to its live reply or, if
+	// none is live, its newest one, and from a reply to the newest user turn below it that was started and is not erased. It
+	// gives the row itself if nothing hangs below it.
+	NewestLeaf(ctx context.Context, key ConversationKey, from RowID, limit int) (RowID, error)
 	// Entries reads what ListTurns shows of user turns: for each the live reply, or the newest, without content, the
-	// number of replies, and the siblings' ids, oldest first.
+	// number of replies, and the ids of the turn and of the newest of its siblings, at most MaxSiblings in all, oldest
+	// first. What is erased, or was not started, is no sibling.
 	Entries(ctx context.Context, key ConversationKey, turns []TurnID) (map[TurnID]Entry, error)
 }
 
@@ -523,6 +531,9 @@ type LogView struct {
 	From   uint32
 	Pieces []Piece
 }
+
+// MaxSiblings bounds the siblings that are named with a user turn, itself among them.
+const MaxSiblings = 100
 
 // Entry is what is shown of a user turn in a list.
 type Entry struct {

@@ -147,7 +147,7 @@ func (a *arrival) round(ctx context.Context) (sub Submission, done bool, err err
 		return sub, false, err
 	}
 	if st.Deleted {
-		return sub, false, deletedConversation()
+		return sub, false, ConversationDeleted()
 	}
 	if a.pending != nil && st.Newest != nil && st.Newest.ID == a.reply && st.Newest.Status == StatusInFlight {
 		return a.won(st, *st.Newest), true, nil
@@ -195,6 +195,11 @@ func (a *arrival) known(ctx context.Context, st Standing) (Submission, bool, err
 	if string(st.InputHash) != string(a.hash) {
 		return Submission{}, true, &Error{Code: CodeTurnReused, Field: "input.turn_id",
 			Problem: "is known with another input; send a new turn under a new id", Meta: map[string]string{"resource": "turn"}}
+	}
+	if st.erased() {
+		gone := TurnDeleted()
+		gone.Field = "input.turn_id"
+		return Submission{}, true, gone
 	}
 	if err := a.checkCursor(ctx, st); err != nil {
 		return Submission{}, true, err

@@ -15,6 +15,8 @@ type UserTurn struct {
 	Options Options
 	// Generation is the newest generation of its replies: 1, and one more at each regenerate.
 	Generation int32
+	// Erased says that the turn was deleted: only its id and the hash of its input are left.
+	Erased     bool
 	CreateTime time.Time
 }
 

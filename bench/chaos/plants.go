@@ -66,8 +66,8 @@ var plants = []plant{
 	{
 		name: "call_closed_twice", by: []string{"P12"}, game: quietly,
 		edits: []rig.Edit{
-			{File: "turns/postgres/replies.go", Old: "	WHERE p.class = '' ORDER BY p.conversation_key", New: "	ORDER BY p.conversation_key"},
-			{File: "turns/postgres/replies.go", Old: "p.call_id = l.call_id AND p.class = ''`", New: "p.call_id = l.call_id`"},
+			{File: "turns/postgres/replies.go", Old: "	WHERE (p.class = '' OR p.waste_cause = 'deleted') ORDER BY p.conversation_key", New: "	ORDER BY p.conversation_key"},
+			{File: "turns/postgres/replies.go", Old: "p.call_id = l.call_id AND (p.class = '' OR p.waste_cause = 'deleted')`", New: "p.call_id = l.call_id`"},
 			{
 				File: "turns/postgres/replies.go", Old: "= o.response_id, input_tokens = o.input",
 				New: "= o.response_id, input_tokens = p.input_tokens + o.input",

@@ -139,7 +139,8 @@ CREATE INDEX turns_in_line ON turns (conversation_key, seq) WHERE role = 'user' 
 -- The turns whose reply was stopped for another one.
 CREATE INDEX turns_stopped_for ON turns (conversation_key, stopped_for) WHERE stopped_for IS NOT NULL;
 
-CREATE INDEX turns_below ON turns (conversation_key, parent_id);
+-- What hangs below a row, in order: of very many siblings the newest are found without reading the others.
+CREATE INDEX turns_below ON turns (conversation_key, parent_id, seq);
 
 CREATE INDEX turns_running_by_owner ON turns (owner) WHERE status = 'in_flight';
 

@@ -20,7 +20,7 @@ const eventBytes = 64 << 10
 // followed again.
 //
 // A reply that was lost by its database while it was followed, as in a failover, ends as abandoned with a length of 0,
-// unless its owner puts it back within Config.Patience.
+// unless its owner puts it back within Config.Patience. One that is deleted ends as abandoned(deleted) with a length of 0.
 func (h *Hub) Follow(ctx context.Context, key turns.ConversationKey, id turns.ReplyID, from uint32) iter.Seq2[turns.Event, error] {
 	return func(yield func(turns.Event, error) bool) {
 		if err := h.enter(); err != nil {
@@ -103,6 +103,9 @@ func (f *follower) once() (again bool, err error) {
 	switch {
 	case errors.Is(err, turns.ErrNotFound) && f.started:
 		return f.missed()
+	case errors.Is(err, turns.ErrDeleted), errors.Is(err, turns.ErrTurnDeleted):
+		f.emit(turns.Ended{Reply: f.deleted()})
+		return false, nil
 	case err != nil:
 		return false, err
 	case reply.Status.Terminal():
@@ -147,6 +150,13 @@ func (f *follower) missed() (again bool, err error) {
 func (f *follower) lost() turns.Reply {
 	reply := f.last
 	reply.Status, reply.Reason, reply.Length = turns.StatusAbandoned, turns.ReasonLeaseExpired, 0
+	return reply
+}
+
+// deleted is the reply, as last heard of, after it was deleted. Nothing is kept of it.
+func (f *follower) deleted() turns.Reply {
+	reply := f.last
+	reply.ID, reply.Status, reply.Reason, reply.Length = f.id, turns.StatusAbandoned, turns.ReasonDeleted, 0
 	return reply
 }
 

@@ -124,7 +124,7 @@ func (s *Store) ResolveHeld(ctx context.Context, r turns.Resolution) (turns.EndR
 	}
 	row, err := s.ReadReply(ctx, r.Fence.Key, r.Fence.Reply)
 	switch {
-	case turns.CodeOf(err) == turns.CodeNotFound, err == nil && (row.Status != turns.StatusHeld || row.Epoch != r.Fence.Epoch):
+	case isMissing(err), err == nil && (row.Status != turns.StatusHeld || row.Epoch != r.Fence.Epoch):
 		return turns.EndResult{}, nil
 	case err != nil:
 		return turns.EndResult{}, wrap(op, err)

@@ -31,7 +31,7 @@ CROSS JOIN LATERAL (
 		WHERE t.content = '' AND k.conversation_key = i.conversation_key AND k.reply_id = i.reply_id
 			AND k.start_offset <= i.from_offset
 		ORDER BY k.start_offset DESC LIMIT 1), i.from_offset) AS starts) b
-JOIN conversations c ON c.conversation_key = t.conversation_key
+JOIN conversations c ON c.conversation_key = t.conversation_key AND c.deleted_at IS NULL
 LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'`
 
 type logRow struct {

@@ -17,7 +17,7 @@ const lookup = `
 SELECT t.what, c.version, c.next_seq, c.leaf_id, c.last_turn_id, c.deleted_at IS NOT NULL AS deleted,
 	CASE WHEN t.what = 'conversation' THEN c.defaults END AS defaults, c.defaults_version AS current_defaults,
 	t.what = 'conversation' AND EXISTS (SELECT 1 FROM turns p
-		WHERE p.conversation_key = c.conversation_key AND p.id = @parent AND p.waiting = '') AS parent_found,
+		WHERE p.conversation_key = c.conversation_key AND p.id = @parent AND p.waiting = '' AND NOT p.erased) AS parent_found,
 	CASE WHEN t.what = 'conversation' AND l.waits THEN ARRAY(SELECT q.id FROM turns q
 		WHERE q.conversation_key = c.conversation_key AND q.role = 'user' AND q.waiting <> '' ORDER BY q.seq) END AS line,
 	CASE WHEN t.what = 'conversation' AND l.waits THEN ARRAY(SELECT q.waiting FROM turns q
@@ -91,6 +91,9 @@ func (s *Store) Lookup(ctx context.Context, q turns.LookupQuery) (turns.Standing
 	}
 	var standing turns.Standing
 	for i := range rows {
+		if rows[i].Deleted && rows[i].What != "conversation" {
+			continue
+		}
 		if err := rows[i].addTo(&standing); err != nil {
 			return turns.Standing{}, fmt.Errorf("look up a turn: %w", err)
 		}

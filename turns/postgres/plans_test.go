@@ -121,6 +121,17 @@ func (d database) age(t *testing.T, key turns.ConversationKey) error {
 	return err
 }
 
+// eraseAll erases what was deleted.
+func (d database) eraseAll(ctx context.Context) error {
+	keys, err := d.store.ConversationsToErase(ctx, 10)
+	for _, key := range keys {
+		for left := true; left && err == nil; {
+			left, err = d.store.EraseConversation(ctx, key, 200)
+		}
+	}
+	return err
+}
+
 // useEverything calls each method of the port once.
 func (d database) useEverything(t *testing.T) {
 	ctx, s, run := t.Context(), d.store, d.running(t)
@@ -206,6 +217,8 @@ func (d database) useEverything(t *testing.T) {
 		func() error { return d.lose(t, run) },
 		func() error { _, err := s.Settle(ctx, completing(run)); return err },
 		func() error { _, err := s.ReadReply(ctx, run.Key, run.Reply.ID); return err },
+		func() error { return orMissing(s.ReadReply(ctx, run.Key, turns.ReplyID{UUID: uuid.New()})) },
+		func() error { _, err := s.NewestLeaf(ctx, run.Key, run.Reply.ID.Row(), 100); return err },
 		func() error { _, err := s.FindTurn(ctx, run.Key, run.Reply.ID.Row()); return err },
 		func() error { _, err := s.RepliesTo(ctx, run.Key, run.Turn, 10); return err },
 		func() error { _, err := s.Entries(ctx, run.Key, []turns.TurnID{run.Turn}); return err },
@@ -219,6 +232,11 @@ func (d database) useEverything(t *testing.T) {
 			_, err := s.ListConversations(ctx, turns.ConversationQuery{Tenant: "tenant1", Limit: 50, Look: 50})
 			return err
 		},
+		func() error { return d.setHeld(t, run) },
+		func() error { _, err := s.DeleteTurn(ctx, run.Key, run.Turn, 100); return err },
+		func() error { _, err := s.DeleteConversation(ctx, d.running(t).Key); return err },
+		func() error { _, err := s.ConversationsToErase(ctx, 10); return err },
+		func() error { return d.eraseAll(ctx) },
 	}
 	for _, call := range append(calls, d.lineCalls(t, run, fresh)...) {
 		require.NoError(t, call())

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -14,7 +15,7 @@ import (
 const readReply = `
 SELECT` + rowColumns + allContent + `
 FROM` + rowSource + `
-WHERE t.conversation_key = @key AND t.id = @reply AND t.role = 'assistant'`
+WHERE t.conversation_key = @key AND t.id = @reply AND t.role = 'assistant' AND c.deleted_at IS NULL`
 
 // ReadReply implements turns.Reader.
 func (s *Store) ReadReply(ctx context.Context, key turns.ConversationKey, id turns.ReplyID) (turns.Reply, error) {
@@ -24,7 +25,7 @@ func (s *Store) ReadReply(ctx context.Context, key turns.ConversationKey, id tur
 		return turns.Reply{}, mapRead("read reply", err)
 	}
 	if !found {
-		return turns.Reply{}, turns.NotFound("reply", "")
+		return turns.Reply{}, s.whyMissing(ctx, key, id.Row(), "reply")
 	}
 	reply, err := row.reply()
 	if err != nil {
@@ -42,7 +43,7 @@ CROSS JOIN LATERAL (
 	LIMIT 1) t
 JOIN conversations c ON c.conversation_key = t.conversation_key
 LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'
-WHERE named.conversation_key = @key AND named.id = @id`
+WHERE named.conversation_key = @key AND named.id = @id AND NOT t.erased AND c.deleted_at IS NULL`
 
 // FindTurn implements turns.Reader.
 func (s *Store) FindTurn(ctx context.Context, key turns.ConversationKey, id turns.RowID) (turns.UserTurn, error) {
@@ -52,7 +53,7 @@ func (s *Store) FindTurn(ctx context.Context, key turns.ConversationKey, id turn
 		return turns.UserTurn{}, mapRead("find turn", err)
 	}
 	if !found {
-		return turns.UserTurn{}, turns.NotFound("turn", "")
+		return turns.UserTurn{}, s.whyMissing(ctx, key, id, "turn")
 	}
 	turn, err := row.userTurn()
 	if err != nil {
@@ -64,8 +65,8 @@ func (s *Store) FindTurn(ctx context.Context, key turns.ConversationKey, id turn
 const repliesTo = `
 SELECT` + rowColumns + ownContent + `
 FROM` + rowSource + `
-WHERE t.conversation_key = @key AND t.responds_to = @turn AND t.role = 'assistant'
-ORDER BY t.attempt LIMIT @limit`
+WHERE t.conversation_key = @key AND t.responds_to = @turn AND t.role = 'assistant' AND c.deleted_at IS NULL
+ORDER BY t.attempt DESC LIMIT @limit`
 
 // RepliesTo implements turns.Reader.
 func (s *Store) RepliesTo(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, limit int) ([]turns.Reply, error) {
@@ -82,27 +83,30 @@ func (s *Store) RepliesTo(ctx context.Context, key turns.ConversationKey, turn t
 		}
 		replies = append(replies, *reply)
 	}
+	slices.Reverse(replies)
 	return replies, nil
 }
 
-// Siblings below a parent and siblings without one are two lookups in the same index, of which one finds nothing. They
-// are bounded, so that a root with very many others beside it can still be shown.
+// Siblings below a parent and siblings without one are two lookups in the same index, of which one finds nothing. The
+// newest are found first, so that a turn with very many others beside it can still be shown; the turn itself is added.
 const entries = `
 SELECT u.id AS turn_id,
 	(SELECT count(*) FROM turns a WHERE a.conversation_key = @key AND a.responds_to = u.id) AS reply_count,
 	ARRAY(
 		SELECT b.id FROM (
-			SELECT s.id, s.seq FROM turns s
-			WHERE s.conversation_key = @key AND s.parent_id = u.parent_id AND s.role = 'user'
-				AND (s.waiting = '' OR s.id = u.id)
+			SELECT u.id, u.seq
 			UNION ALL
-			SELECT s.id, s.seq FROM turns s
-			WHERE u.parent_id IS NULL AND s.conversation_key = @key AND s.parent_id IS NULL AND s.role = 'user'
-				AND (s.waiting = '' OR s.id = u.id)
-		) b ORDER BY b.seq LIMIT 1000) AS siblings,` + rowColumns + ownContent + `
+			(SELECT s.id, s.seq FROM turns s
+			WHERE s.conversation_key = @key AND s.parent_id = u.parent_id AND s.role = 'user' AND NOT s.erased
+				AND s.waiting = '' AND s.id <> u.id ORDER BY s.seq DESC LIMIT @most)
+			UNION ALL
+			(SELECT s.id, s.seq FROM turns s
+			WHERE u.parent_id IS NULL AND s.conversation_key = @key AND s.parent_id IS NULL AND s.role = 'user' AND NOT s.erased
+				AND s.waiting = '' AND s.id <> u.id ORDER BY s.seq DESC LIMIT @most)
+		) b ORDER BY b.seq) AS siblings,` + rowColumns + ownContent + `
 FROM unnest(@turns::uuid[]) AS asked (id)
-CROSS JOIN LATERAL (SELECT * FROM turns r WHERE r.conversation_key = @key AND r.id = asked.id AND r.role = 'user' LIMIT 1) u
-JOIN conversations c ON c.conversation_key = u.conversation_key
+CROSS JOIN LATERAL (SELECT * FROM turns r WHERE r.conversation_key = @key AND r.id = asked.id AND r.role = 'user' AND NOT r.erased LIMIT 1) u
+JOIN conversations c ON c.conversation_key = u.conversation_key AND c.deleted_at IS NULL
 LEFT JOIN LATERAL (
 	SELECT r.* FROM turns r WHERE r.conversation_key = @key AND r.responds_to = u.id
 	ORDER BY (r.status <> 'abandoned') DESC, r.attempt DESC LIMIT 1
@@ -116,13 +120,14 @@ type entryRow struct {
 	turnRow
 }
 
-// Entries implements turns.Reader. At most 1000 siblings are named.
+// Entries implements turns.Reader.
 func (s *Store) Entries(ctx context.Context, key turns.ConversationKey, ids []turns.TurnID) (map[turns.TurnID]turns.Entry, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	rows, err := collect(ctx, s.pool, entries, pgx.NamedArgs{
 		"key":   zeronull.UUID(key),
+		"most":  turns.MaxSiblings - 1,
 		"turns": column(ids, func(id *turns.TurnID) zeronull.UUID { return zeronull.UUID(id.UUID) }),
 	}, pgx.RowToStructByName[entryRow])
 	if err != nil {

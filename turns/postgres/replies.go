@@ -143,10 +143,10 @@ const closeCalls = `
 WITH` + outcomes + `, locked AS (
 	SELECT p.conversation_key, p.call_id FROM outcome o
 	JOIN provider_calls p ON p.conversation_key = o.conversation_key AND p.call_id = o.call_id
-	WHERE p.class = '' ORDER BY p.conversation_key, p.call_id FOR NO KEY UPDATE OF p
+	WHERE (p.class = '' OR p.waste_cause = 'deleted') ORDER BY p.conversation_key, p.call_id FOR NO KEY UPDATE OF p
 )` + closeOutcome + `
 FROM locked l JOIN outcome o ON o.conversation_key = l.conversation_key AND o.call_id = l.call_id
-WHERE p.conversation_key = l.conversation_key AND p.call_id = l.call_id AND p.class = ''`
+WHERE p.conversation_key = l.conversation_key AND p.call_id = l.call_id AND (p.class = '' OR p.waste_cause = 'deleted')`
 
 // CloseCalls implements turns.Replies.
 func (s *Store) CloseCalls(ctx context.Context, outcomes []turns.CallOutcome) error {

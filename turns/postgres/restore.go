@@ -29,7 +29,7 @@ WITH` + endings + `, lost AS (
 	WHERE c.version = @expect::bigint AND c.deleted_at IS NULL FOR NO KEY UPDATE OF c
 ), asked AS (
 	SELECT u.id FROM locked l JOIN turns u ON u.conversation_key = l.conversation_key AND u.id = @turn::uuid
-	WHERE u.role = 'user' FOR NO KEY UPDATE OF u
+	WHERE u.role = 'user' AND NOT u.erased FOR NO KEY UPDATE OF u
 ), ended AS (
 	INSERT INTO turns (conversation_key, id, role, parent_id, responds_to, seq, options, generation, status, reason, attempt,
 		epoch, owner, endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls, waited_us,

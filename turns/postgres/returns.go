@@ -152,6 +152,7 @@ WITH` + endings + `, ended AS (
 	UPDATE turns t SET content = i.content, log_len = i.length,` + spending + `, settled_at = clock_timestamp(),
 		provider_response_id = CASE WHEN i.response_id = '' THEN t.provider_response_id ELSE i.response_id END
 	FROM item i WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id AND` + endedOutside + `
+		AND EXISTS (SELECT 1 FROM conversations c WHERE c.conversation_key = i.conversation_key AND c.deleted_at IS NULL)
 	RETURNING t.conversation_key, t.id, false AS keeps
 ), ` + dropAndCorrect + `
 SELECT id FROM ended`
@@ -189,7 +190,7 @@ func returnArgs(e turns.Ending, stored uint32) (pgx.NamedArgs, error) {
 // it. SQL can't compare logs; what is read here is still so if endedOutside holds when the statement locks the row.
 func (s *Store) extended(ctx context.Context, f turns.Fence, pieces []turns.Piece) (stored uint32, ok bool, err error) {
 	r, err := s.ReadReply(ctx, f.Key, f.Reply)
-	if turns.CodeOf(err) == turns.CodeNotFound {
+	if isMissing(err) {
 		return 0, false, nil
 	}
 	if err != nil || r.Status != turns.StatusAbandoned || r.Epoch != f.Epoch || r.Owner != f.Owner || r.Settled {

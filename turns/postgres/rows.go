@@ -20,7 +20,7 @@ const (
 	t.builder_version, t.provider_model, t.provider_response_id, t.on_ambiguous, t.on_partial, t.replaced_by,
 	t.disconnect_grace_us, (EXTRACT(EPOCH FROM t.followed_until - clock_timestamp()) * 1000000)::bigint AS followed_left_us,
 	COALESCE(c.last_turn_id <> t.responds_to, false) AS later_turn,
-	COALESCE(t.cancel_requested, false) AS cancel_requested, t.settled_at IS NOT NULL AS settled, t.defaults_version,
+	COALESCE(t.erased, false) AS erased, COALESCE(t.cancel_requested, false) AS cancel_requested, t.settled_at IS NOT NULL AS settled, t.defaults_version,
 	COALESCE(t.status = 'in_flight' AND COALESCE(w.dead, true), false) AS owner_dead,
 	(EXTRACT(EPOCH FROM w.lease_until - clock_timestamp()) * 1000000)::bigint AS lease_left_us,
 	(EXTRACT(EPOCH FROM clock_timestamp() - t.create_time) * 1000000)::bigint AS age_us`
@@ -88,6 +88,7 @@ type turnRow struct {
 	DisconnectGraceUs   zeronull.Int8
 	FollowedLeftUs      zeronull.Int8
 	LaterTurn           bool
+	Erased              bool
 	CancelRequested     bool
 	Settled             bool
 	DefaultsVersion     zeronull.Int4
@@ -101,7 +102,11 @@ type turnRow struct {
 func (r *turnRow) isUser() bool { return r.Role == "user" }
 
 func (r *turnRow) userTurn() (*turns.UserTurn, error) {
-	content, err := turns.DecodeContent([]byte(r.Content))
+	var content []turns.Block
+	var err error
+	if !r.Erased {
+		content, err = turns.DecodeContent([]byte(r.Content))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -125,6 +130,7 @@ func (r *turnRow) userTurnHead() (*turns.UserTurn, error) {
 		Seq:          int64(r.Seq),
 		Options:      options,
 		Generation:   int32(r.Generation),
+		Erased:       r.Erased,
 		CreateTime:   utc(r.CreateTime),
 	}, nil
 }

@@ -20,9 +20,10 @@ const stopTries = 16
 // was abandoned before is marked too: who reads it learns that its generation goes no further.
 const requestStop = `
 WITH seen AS MATERIALIZED (
-	SELECT c.version FROM conversations c WHERE c.conversation_key = @key
+	SELECT c.version FROM conversations c WHERE c.conversation_key = @key AND c.deleted_at IS NULL
 ), locked AS (
-	SELECT c.conversation_key, c.version FROM conversations c WHERE c.conversation_key = @key FOR NO KEY UPDATE
+	SELECT c.conversation_key, c.version FROM conversations c
+	WHERE c.conversation_key = @key AND c.deleted_at IS NULL FOR NO KEY UPDATE
 ), asked AS (
 	SELECT u.id, u.generation, u.cancelled_generation
 	FROM locked l JOIN seen s ON s.version = l.version
@@ -112,8 +113,8 @@ WITH locked AS (
 	WHERE u.role = 'user' FOR NO KEY UPDATE OF u
 ), fit AS (
 	SELECT r.id FROM asked a JOIN turns r ON r.conversation_key = @key AND r.id IN (@select::uuid, @supersede::uuid)
-	WHERE r.responds_to = a.id AND ((r.id = @select::uuid AND r.status = 'abandoned' AND r.reason = 'superseded')
-		OR (r.id = @supersede::uuid AND r.status = 'complete'))
+	WHERE r.responds_to = a.id AND ((r.id = @select::uuid AND NOT @live AND r.status = 'abandoned' AND r.reason = 'superseded')
+		OR (r.id = @select::uuid AND @live AND r.status = 'complete') OR (r.id = @supersede::uuid AND r.status = 'complete'))
 	ORDER BY r.id FOR NO KEY UPDATE OF r
 ), decided AS (
 	SELECT count(*) AS replies FROM fit HAVING count(*) = CASE WHEN @supersede::uuid IS NULL THEN 1 ELSE 2 END
@@ -122,7 +123,7 @@ WITH locked AS (
 	WHERE t.conversation_key = @key AND t.id = @supersede::uuid AND t.status = 'complete'
 	RETURNING t.id
 ), freed AS (
-	SELECT d.replies FROM decided d WHERE @supersede::uuid IS NULL OR EXISTS (SELECT 1 FROM superseded)
+	SELECT d.replies FROM decided d WHERE NOT @live AND (@supersede::uuid IS NULL OR EXISTS (SELECT 1 FROM superseded))
 ), selected AS (
 	UPDATE turns t SET status = 'complete', reason = '', replaced_by = NULL FROM freed f
 	WHERE t.conversation_key = @key AND t.id = @select::uuid AND t.status = 'abandoned' AND t.reason = 'superseded'
@@ -130,14 +131,19 @@ WITH locked AS (
 ), noted AS (
 	UPDATE turns u SET slot_version = u.slot_version + 1 FROM selected s
 	WHERE u.conversation_key = @key AND u.id = @turn AND u.role = 'user'
+), chosen AS (
+	SELECT id FROM selected UNION ALL SELECT @select::uuid FROM decided WHERE @live
 ), moved AS (
-	UPDATE conversations c SET version = c.version + 1, leaf_id = s.id, update_time = clock_timestamp()
-	FROM selected s WHERE c.conversation_key = @key
+	UPDATE conversations c SET version = c.version + 1, leaf_id = COALESCE(@leaf::uuid, s.id), update_time = clock_timestamp()
+	FROM chosen s WHERE c.conversation_key = @key
 )
-SELECT id FROM selected`
+SELECT id FROM chosen`
 
 // Select implements turns.Stops.
 func (s *Store) Select(ctx context.Context, sel turns.Selection) (won bool, err error) {
+	if sel.Live && !sel.Supersede.IsZero() {
+		return false, nil
+	}
 	return s.swap(ctx, "select a reply", selectReply, selectArgs(sel))
 }
 
@@ -145,6 +151,7 @@ func selectArgs(sel turns.Selection) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"key": zeronull.UUID(sel.Key), "expect": sel.ExpectVersion, "turn": zeronull.UUID(sel.Turn.UUID),
 		"select": zeronull.UUID(sel.Select.UUID), "supersede": zeronull.UUID(sel.Supersede.UUID),
+		"leaf": zeronull.UUID(sel.Leaf.UUID), "live": sel.Live,
 	}
 }
 

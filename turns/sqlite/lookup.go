@@ -10,7 +10,7 @@ import (
 func (s *Store) Lookup(ctx context.Context, q turns.LookupQuery) (st turns.Standing, err error) {
 	err = s.readTx(ctx, "look up", func(t *tx) error {
 		found, err := t.lookupConversation(q, &st)
-		if err != nil || !found {
+		if err != nil || !found || st.Deleted {
 			return err
 		}
 		if err := t.lookupTurn(q, &st); err != nil {
@@ -28,7 +28,7 @@ func (s *Store) Lookup(ctx context.Context, q turns.LookupQuery) (st turns.Stand
 }
 
 const lookupConversation = `SELECT version, next_seq, leaf_id, last_turn_id, defaults, defaults_version, deleted_at IS NOT NULL,
-		EXISTS (SELECT 1 FROM turns WHERE conversation_key = @key AND id = @parent AND waiting = '')
+		EXISTS (SELECT 1 FROM turns WHERE conversation_key = @key AND id = @parent AND waiting = '' AND NOT erased)
 	FROM conversations WHERE conversation_key = @key`
 
 func (t *tx) lookupConversation(q turns.LookupQuery, st *turns.Standing) (found bool, err error) {

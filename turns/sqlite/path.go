@@ -24,7 +24,7 @@ const readPath = `WITH RECURSIVE up (id, parent_id, depth, bytes, tokens, until)
 	FROM up CROSS JOIN turns r ON r.conversation_key = @key AND r.id = up.id
 		JOIN conversations c ON c.conversation_key = r.conversation_key
 		LEFT JOIN workers w ON w.worker_id = r.owner
-	ORDER BY up.depth LIMIT @rows`
+	WHERE c.deleted_at IS NULL ORDER BY up.depth LIMIT @rows`
 
 const carriesStart = `@model <> '' AND r.model = @model AND r.role = 'assistant'
 				AND (r.status = 'complete' OR r.reason = 'superseded') THEN r.window_start `

@@ -2,12 +2,13 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 
 	"github.com/turnd/turnd/turns"
 )
 
 const readReply = `SELECT ` + rowColumns + `r.content` + rowTables + `
-	WHERE r.conversation_key = @key AND r.id = @reply AND r.role = 'assistant'`
+	WHERE r.conversation_key = @key AND r.id = @reply AND r.role = 'assistant' AND c.deleted_at IS NULL`
 
 // ReadReply implements turns.Reader.
 func (s *Store) ReadReply(ctx context.Context, key turns.ConversationKey, id turns.ReplyID) (reply turns.Reply, err error) {
@@ -17,7 +18,7 @@ func (s *Store) ReadReply(ctx context.Context, key turns.ConversationKey, id tur
 			return err
 		}
 		if !found {
-			return turns.NotFound("reply", "")
+			return t.whyMissing(key, id.Row(), "reply")
 		}
 		err = t.fill(key, &r)
 		reply = r.reply
@@ -38,7 +39,7 @@ func (t *tx) reply(key turns.ConversationKey, id turns.ReplyID) (r row, found bo
 }
 
 const findTurn = `SELECT ` + rowColumns + `r.content` + rowTables + `
-	WHERE r.conversation_key = @key AND r.role = 'user' AND r.id = (
+	WHERE r.conversation_key = @key AND r.role = 'user' AND NOT r.erased AND c.deleted_at IS NULL AND r.id = (
 		SELECT COALESCE(responds_to, id) FROM turns WHERE conversation_key = @key AND id = @id)`
 
 // FindTurn implements turns.Reader.
@@ -49,7 +50,7 @@ func (s *Store) FindTurn(ctx context.Context, key turns.ConversationKey, id turn
 			return err
 		}
 		if len(rows) == 0 {
-			return turns.NotFound("turn", "")
+			return t.whyMissing(key, id, "turn")
 		}
 		found, err := rows[0].userTurn()
 		if err == nil {
@@ -61,7 +62,7 @@ func (s *Store) FindTurn(ctx context.Context, key turns.ConversationKey, id turn
 }
 
 const repliesTo = `SELECT ` + rowColumns + `''` + rowTables + `
-	WHERE r.conversation_key = @key AND r.responds_to = @turn ORDER BY r.attempt LIMIT @limit`
+	WHERE r.conversation_key = @key AND r.responds_to = @turn AND c.deleted_at IS NULL ORDER BY r.attempt DESC LIMIT @limit`
 
 // RepliesTo implements turns.Reader.
 func (s *Store) RepliesTo(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, limit int) (replies []turns.Reply, err error) {
@@ -73,6 +74,7 @@ func (s *Store) RepliesTo(ctx context.Context, key turns.ConversationKey, turn t
 		for i := range rows {
 			replies = append(replies, rows[i].reply)
 		}
+		slices.Reverse(replies)
 		return nil
 	})
 	if err != nil {
@@ -111,10 +113,18 @@ func (t *tx) entry(key turns.ConversationKey, id turns.TurnID) (e turns.Entry, f
 	return e, true, err
 }
 
-const readSiblings = `SELECT s.id FROM turns t
-		JOIN turns s INDEXED BY turns_below ON s.conversation_key = t.conversation_key AND s.parent_id IS t.parent_id
-	WHERE t.conversation_key = @key AND t.id = @turn AND t.role = 'user' AND s.role = 'user'
-		AND (s.waiting = '' OR s.id = t.id) ORDER BY s.seq`
+// The turn itself comes first, then the newest of the others.
+const readSiblings = `WITH self AS MATERIALIZED (
+		SELECT t.id, t.seq, t.parent_id FROM turns t JOIN conversations c ON c.conversation_key = t.conversation_key
+		WHERE t.conversation_key = @key AND t.id = @turn AND t.role = 'user' AND NOT t.erased AND c.deleted_at IS NULL)
+	SELECT id FROM (
+		SELECT id, seq FROM self
+		UNION ALL
+		SELECT id, seq FROM (
+			SELECT s.id, s.seq FROM self CROSS JOIN turns s INDEXED BY turns_below ON s.conversation_key = @key
+				AND s.parent_id IS self.parent_id
+			WHERE s.role = 'user' AND NOT s.erased AND s.waiting = '' AND s.id <> self.id ORDER BY s.seq DESC LIMIT @most))
+	ORDER BY seq`
 
 func (t *tx) siblings(key turns.ConversationKey, id turns.TurnID) (ids []turns.TurnID, err error) {
 	err = t.query(func(scan func(...any) error) error {
@@ -122,14 +132,14 @@ func (t *tx) siblings(key turns.ConversationKey, id turns.TurnID) (ids []turns.T
 		err := scan(&sibling.UUID)
 		ids = append(ids, sibling)
 		return err
-	}, readSiblings, arg("key", key[:]), blob("turn", id.UUID))
+	}, readSiblings, arg("key", key[:]), blob("turn", id.UUID), arg("most", turns.MaxSiblings-1))
 	return ids, err
 }
 
 // The live reply comes first, then the newest.
 const readShown = `SELECT ` + rowColumns + `'',
 		(SELECT COUNT(*) FROM turns WHERE conversation_key = @key AND responds_to = @turn)` + rowTables + `
-	WHERE r.conversation_key = @key AND r.responds_to = @turn
+	WHERE r.conversation_key = @key AND r.responds_to = @turn AND c.deleted_at IS NULL
 	ORDER BY r.status <> 'abandoned' DESC, r.attempt DESC LIMIT 1`
 
 func (t *tx) shown(key turns.ConversationKey, id turns.TurnID) (reply *turns.Reply, count int, err error) {

@@ -94,7 +94,7 @@ const closeCall = `UPDATE provider_calls SET class = @class, phase = @phase, htt
 		cache_write_tokens = @cache_write, output_tokens = @output, reasoning_tokens = @reasoning, token_source = @source,
 		wasted_tokens = @wasted, cost_micros = @cost, waste_cause = @waste_cause, extra_requests = @extra, output_low = @low,
 		output_high = @high, request_body = NULL, end_time = @now
-	WHERE conversation_key = @key AND call_id = @call AND end_time IS NULL`
+	WHERE conversation_key = @key AND call_id = @call AND (end_time IS NULL OR waste_cause = 'deleted')`
 
 func (t *tx) closeCall(o turns.CallOutcome) error {
 	_, err := t.exec(closeCall, t.outcomeArgs(o)...)

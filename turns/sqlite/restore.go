@@ -18,7 +18,7 @@ const restoreReply = `INSERT INTO turns (conversation_key, id, role, parent_id, 
 		@length, @stop_reason, @input, @cache_read, @cache_write, @output, @reasoning, @source, @wasted, @cost, @provider_calls,
 		@response, @code, @retry_after, @on_ambiguous, @on_partial, @defaults_version, @now, @now, @now
 	FROM turns u JOIN conversations c ON c.conversation_key = u.conversation_key
-	WHERE u.conversation_key = @key AND u.id = @turn AND u.role = 'user' AND c.version = @version AND c.deleted_at IS NULL
+	WHERE u.conversation_key = @key AND u.id = @turn AND u.role = 'user' AND NOT u.erased AND c.version = @version AND c.deleted_at IS NULL
 	ON CONFLICT (conversation_key, id) DO NOTHING
 	ON CONFLICT (conversation_key, responds_to, attempt) DO NOTHING`
 

@@ -31,7 +31,8 @@ func (s *Store) OwnedReplies(ctx context.Context, owner turns.WorkerID, age time
 }
 
 const readUnsettled = `SELECT reason, content FROM turns WHERE conversation_key = @key AND id = @reply AND status = 'abandoned'
-	AND epoch = @epoch AND owner = @owner AND settled_at IS NULL`
+	AND epoch = @epoch AND owner = @owner AND settled_at IS NULL
+	AND EXISTS (SELECT 1 FROM conversations WHERE conversation_key = @key AND deleted_at IS NULL)`
 
 // unsettled looks for a reply that was ended from outside, and gives its reason and whether log extends what is stored of
 // it. Only one transaction at a time writes, so what this one reads holds until its commit.

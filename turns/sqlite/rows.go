@@ -22,7 +22,7 @@ const rowColumns = `r.id, r.role, r.parent_id, r.seq, r.options, r.generation, r
 	r.reasoning_tokens, r.token_source, r.wasted_tokens, r.cost_micros, r.provider_calls, r.provider_code,
 	r.retry_after_us, r.builder_version, r.provider_model, r.provider_response_id, r.on_ambiguous, r.on_partial, r.replaced_by,
 	r.settled_at IS NOT NULL, r.cancel_requested, r.defaults_version,
-	COALESCE(c.last_turn_id <> r.responds_to, 0), r.disconnect_grace_us, r.followed_until, r.create_time, r.end_time, c.conversation_id,
+	r.erased, COALESCE(c.last_turn_id <> r.responds_to, 0), r.disconnect_grace_us, r.followed_until, r.create_time, r.end_time, c.conversation_id,
 	w.lease_until, w.dead, `
 
 // rowTables joins a row with its conversation and with the worker that owns it.
@@ -33,6 +33,7 @@ const rowTables = ` FROM turns r JOIN conversations c ON c.conversation_key = r.
 type row struct {
 	reply         turns.Reply
 	user          bool
+	erased        bool
 	id            turns.RowID
 	parent        turns.RowID
 	seq           int64
@@ -57,7 +58,7 @@ func scanRow(scan func(...any) error, now int64, more ...any) (row, error) {
 		&a.Attempt, &a.Epoch, &a.Owner.UUID, &a.Endpoint, &a.Provider, &a.Model, &a.RequestHash, &a.WindowStart.UUID, &a.Calls,
 		&r.waitedUS, &a.Length, &a.StopReason, &u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning, &u.Source,
 		&u.Wasted, &u.CostMicros, &u.Calls, &a.ProviderCode, &r.retryUS, &a.BuilderVersion, &a.ProviderModel, &a.ResponseID,
-		&a.OnAmbiguous, &a.OnPartial, &a.ReplacedBy.UUID, &a.Settled, &a.CancelRequested, &a.DefaultsVersion, &a.LaterTurn, &r.graceUS, &r.followedUntil, &r.createTime,
+		&a.OnAmbiguous, &a.OnPartial, &a.ReplacedBy.UUID, &a.Settled, &a.CancelRequested, &a.DefaultsVersion, &r.erased, &a.LaterTurn, &r.graceUS, &r.followedUntil, &r.createTime,
 		&r.endTime, &a.Conversation.UUID, &r.leaseUntil, &r.dead, &r.content}
 	err := scan(append(dest, more...)...)
 	if err != nil {
@@ -108,7 +109,11 @@ func (r *row) derive(now int64) {
 
 // userTurn is the row as a user turn.
 func (r *row) userTurn() (*turns.UserTurn, error) {
-	content, err := turns.DecodeContent(r.content)
+	var content []turns.Block
+	var err error
+	if !r.erased {
+		content, err = turns.DecodeContent(r.content)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +131,7 @@ func (r *row) userTurnHead() (*turns.UserTurn, error) {
 		return nil, err
 	}
 	return &turns.UserTurn{Conversation: r.reply.Conversation, ID: turns.TurnID(r.id), Parent: r.parent, Seq: r.seq,
-		Options: options, Generation: r.reply.Generation, CreateTime: r.reply.CreateTime}, nil
+		Options: options, Generation: r.reply.Generation, Erased: r.erased, CreateTime: r.reply.CreateTime}, nil
 }
 
 // fill reads the stored log into replies that were selected with content: from the row of one that has ended, from the

@@ -383,3 +383,28 @@ func (f *Faults) ListCalls(ctx context.Context, q turns.LedgerQuery) ([]turns.Le
 func (f *Faults) SumCalls(ctx context.Context, filter turns.LedgerFilter) (turns.LedgerSums, error) {
 	return spoil(ctx, f, "SumCalls", func() (turns.LedgerSums, error) { return f.store.SumCalls(ctx, filter) })
 }
+
+// DeleteConversation implements turns.Store.
+func (f *Faults) DeleteConversation(ctx context.Context, key turns.ConversationKey) (turns.Deletion, error) {
+	return spoil(ctx, f, "DeleteConversation", func() (turns.Deletion, error) { return f.store.DeleteConversation(ctx, key) })
+}
+
+// EraseConversation implements turns.Store.
+func (f *Faults) EraseConversation(ctx context.Context, key turns.ConversationKey, limit int) (bool, error) {
+	return spoil(ctx, f, "EraseConversation", func() (bool, error) { return f.store.EraseConversation(ctx, key, limit) })
+}
+
+// ConversationsToErase implements turns.Store.
+func (f *Faults) ConversationsToErase(ctx context.Context, limit int) ([]turns.ConversationKey, error) {
+	return spoil(ctx, f, "ConversationsToErase", func() ([]turns.ConversationKey, error) { return f.store.ConversationsToErase(ctx, limit) })
+}
+
+// DeleteTurn implements turns.Store.
+func (f *Faults) DeleteTurn(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, limit int) (turns.Deletion, error) {
+	return spoil(ctx, f, "DeleteTurn", func() (turns.Deletion, error) { return f.store.DeleteTurn(ctx, key, turn, limit) })
+}
+
+// NewestLeaf implements turns.Store.
+func (f *Faults) NewestLeaf(ctx context.Context, key turns.ConversationKey, from turns.RowID, limit int) (turns.RowID, error) {
+	return spoil(ctx, f, "NewestLeaf", func() (turns.RowID, error) { return f.store.NewestLeaf(ctx, key, from, limit) })
+}

@@ -208,7 +208,6 @@ func moves() []move {
 		{turns.VerbRelease, turns.StatusAbandoned, reasonIs(turns.ReasonHeldReleased), resolvingAs(turns.VerbRelease, turns.ReasonHeldReleased)},
 		{turns.VerbAdopt, turns.StatusComplete, reasonIs(""), resolvingAs(turns.VerbAdopt, "")},
 		{turns.VerbFinish, turns.StatusComplete, reasonIs(""), resolvingAs(turns.VerbFinish, "")},
-		{turns.VerbCancel, turns.StatusAbandoned, reasonIs(turns.ReasonDeleted), resolvingAs(turns.VerbCancel, turns.ReasonDeleted)},
 		{turns.VerbReplace, turns.StatusAbandoned, reasonIs(turns.ReasonAmbiguous), func(w *world, c turns.Claim) bool {
 			return w.replace(w.replacing(c, 0))
 		}},
