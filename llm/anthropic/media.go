@@ -21,7 +21,7 @@ var media = wire.Media{
 // takes is what goes back to a model: thoughts are its own alone, all else is the vendor's.
 func takes(model string) wire.Takes {
 	return wire.Takes{
-		Media: media, Mine: isOurs, Objects: true,
+		Media: media, Mine: isOurs, Whole: answered, Objects: true,
 		Thought: func(seal string) bool { _, ok := unseal(model, seal); return ok },
 	}
 }

@@ -52,9 +52,17 @@ func (b block) isThinking() bool { return b.Type == "thinking" || b.Type == "red
 func messages(history []turns.Message, model string) []message {
 	out := make([]message, len(history))
 	for i, m := range history {
-		out[i] = message{Role: string(m.Role), Content: blocks(m.Content, model)}
+		out[i] = message{Role: string(m.Role), Content: ended(blocks(m.Content, model))}
 	}
 	return out
+}
+
+// ended leaves out thoughts at the end of a message, which the vendor refuses there. A reply that was cut short can end so.
+func ended(content []block) []block {
+	for n := len(content); n > 0 && content[n-1].isThinking(); n-- {
+		content = content[:n-1]
+	}
+	return content
 }
 
 // blocks are the blocks of a message. Thoughts go back only to the model whose seal they bear; without one, or with

@@ -3,8 +3,10 @@ package anthropic
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"github.com/turnd/turnd/llm/wire"
+	"github.com/turnd/turnd/turns"
 )
 
 // maxOpaque bounds what is kept of one block that is not read. A larger one is shown as having been there, and can't go
@@ -136,6 +138,34 @@ func fieldsOf(data json.RawMessage) (fields []field) {
 		fields = append(fields, f)
 	}
 	return fields
+}
+
+// answered reports whether each tool that the vendor ran itself has its result after it in the same message, and each such
+// result its tool: the vendor refuses either alone. A reply that was cut short can end with a tool that still ran.
+func answered(content []turns.Block) bool {
+	open := make(map[string]bool)
+	for _, b := range content {
+		o, ok := b.(turns.Opaque)
+		if !ok {
+			continue
+		}
+		var ids struct {
+			ID        string `json:"id"`
+			ToolUseID string `json:"tool_use_id"`
+		}
+		data, _ := unsealAny(o.Seal)
+		_ = json.Unmarshal([]byte(data), &ids) // what is no object has no ids
+		switch {
+		case strings.HasSuffix(o.Type, "_tool_use"):
+			open[ids.ID] = true
+		case strings.HasSuffix(o.Type, "_tool_result"):
+			if !open[ids.ToolUseID] {
+				return false
+			}
+			delete(open, ids.ToolUseID)
+		}
+	}
+	return len(open) == 0
 }
 
 func isNull(value json.RawMessage) bool { return string(value) == "null" }

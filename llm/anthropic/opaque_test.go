@@ -83,3 +83,28 @@ func TestAReplyThatWasPausedGoesBackAsItCame(t *testing.T) {
 		require.Contains(t, string(got.Body), `{"role":"assistant","content":[{"type":"text","text":"I look."},`+use+`,`+result+`]}`)
 	}
 }
+
+func TestAToolOfTheVendorWithoutItsResultStaysBehind(t *testing.T) {
+	opaque := func(kind, id, of string) turns.Block {
+		return turns.Opaque{Type: kind, Seal: `anthropic.messages/m` + "\n" + `{"type":"` + kind + `","` + id + `":"` + of + `"}`}
+	}
+	use := func(id string) turns.Block { return opaque("server_tool_use", "id", id) }
+	result := func(id string) turns.Block { return opaque("web_search_tool_result", "tool_use_id", id) }
+	for name, tt := range map[string]struct {
+		blocks []turns.Block
+		stays  bool
+	}{
+		"answered":         {[]turns.Block{use("1"), use("2"), result("2"), result("1")}, true},
+		"of other kinds":   {[]turns.Block{opaque("compaction", "content", "x")}, true},
+		"still running":    {[]turns.Block{use("1"), result("1"), use("2")}, false},
+		"of another reply": {[]turns.Block{result("1")}, false},
+		"before its tool":  {[]turns.Block{result("1"), use("1")}, false},
+		"answered twice":   {[]turns.Block{use("1"), result("1"), result("1")}, false},
+	} {
+		got, err := anthropic.New(nil, llm.Endpoint{}).Build(turns.Route{ProviderModel: "m"}, turns.Prompt{Messages: []turns.Message{
+			message(turns.RoleUser, "a"), {Role: turns.RoleAssistant, Content: append(tt.blocks, turns.Text{Text: "b"})}, message(turns.RoleUser, "c"),
+		}})
+		require.NoError(t, err)
+		require.Equal(t, !tt.stays, strings.Contains(string(got.Body), `{"role":"assistant","content":[{"type":"text","text":"b"}]}`), name)
+	}
+}

@@ -3,6 +3,7 @@ package anthropic
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/turnd/turnd/llm/wire"
 	"github.com/turnd/turnd/turns"
@@ -55,6 +56,9 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 		return turns.Request{}, &turns.Error{Code: turns.CodeInvalidField, Field: "input.options.temperature",
 			Problem: "models of this provider take no temperature; leave it unset"}
 	}
+	if err := checkStops(prompt.Options.StopSequences); err != nil {
+		return turns.Request{}, err
+	}
 	history, err := wire.HistoryOf(prompt, takes(route.ProviderModel))
 	if err != nil {
 		return turns.Request{}, err
@@ -72,6 +76,17 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 		return turns.Request{}, err
 	}
 	return wire.Built(route, r, builderVersion, media.MaxBody, history)
+}
+
+// checkStops refuses what the vendor does: a sequence of white space alone.
+func checkStops(stops []string) error {
+	for i, s := range stops {
+		if strings.TrimSpace(s) == "" {
+			return &turns.Error{Code: turns.CodeInvalidField, Field: fmt.Sprintf("input.options.stop_sequences[%d]", i),
+				Problem: "must hold more than white space with models of this provider"}
+		}
+	}
+	return nil
 }
 
 func maxTokens(o turns.Options, l turns.Limits) int {

@@ -86,3 +86,21 @@ func TestARequestHasItsPathAndHeaders(t *testing.T) {
 	require.Nil(t, r.Err)
 	require.Equal(t, "req_1", r.Responded.RequestID)
 }
+
+func TestThoughtsAtTheEndOfAReplyStayBehind(t *testing.T) {
+	thought := turns.Thinking{Text: "hm", Seal: "anthropic.messages/m\ns"}
+	got, err := anthropic.New(nil, llm.Endpoint{}).Build(turns.Route{ProviderModel: "m"}, turns.Prompt{Messages: []turns.Message{
+		message(turns.RoleUser, "a"), {Role: turns.RoleAssistant, Content: []turns.Block{thought, turns.Text{Text: "b"}, thought, thought}}, message(turns.RoleUser, "c"),
+	}})
+	require.NoError(t, err)
+	require.Contains(t, string(got.Body), `{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"b"}]}`)
+}
+
+func TestAStopSequenceOfWhiteSpaceIsRefused(t *testing.T) {
+	p := turns.Prompt{Messages: []turns.Message{message(turns.RoleUser, "a")}, Options: turns.Options{StopSequences: []string{"END", "\n"}}}
+	_, err := anthropic.New(nil, llm.Endpoint{}).Build(turns.Route{ProviderModel: "m"}, p)
+	var refused *turns.Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, turns.CodeInvalidField, refused.Code)
+	require.Equal(t, "input.options.stop_sequences[1]", refused.Field)
+}

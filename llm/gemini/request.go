@@ -57,6 +57,9 @@ type thinkingConfig struct {
 // Build implements turns.Generator's method for this endpoint. Without a limit from options or endpoint none is sent: the
 // model's own holds then.
 func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, error) {
+	if err := CheckOptions(prompt.Options); err != nil {
+		return turns.Request{}, err
+	}
 	history, err := wire.HistoryOf(prompt, takes(route.ProviderModel))
 	if err != nil {
 		return turns.Request{}, err

@@ -14,5 +14,8 @@ func seal(model, signature string) string { return sealer + model + "\n" + signa
 
 // unseal is the signature, if this model made the part.
 func unseal(model, seal string) (signature string, ok bool) {
-	return strings.CutPrefix(seal, sealer+model+"\n")
+	if signature, ok = strings.CutPrefix(seal, sealer+model+"\n"); !ok {
+		return "", false
+	}
+	return signature, true
 }

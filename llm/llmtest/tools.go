@@ -15,7 +15,7 @@ import (
 
 // verbatim is input of a call that any decoding and encoding would change: white space, the order of keys and one of them
 // twice, digits, escapes.
-const verbatim = `{ "z": 12345678901234567890.10, "a": "naïve 你好🦀 \u00e9 \/ \"}{\" \\", "z": 1e99,` + "\n\t" + `"b": [ ] }`
+const verbatim = `{ "z": 1e99, "a": "naïve 你好🦀 \u00e9 \/ \"}{\" \\", "z": 12345678901234567890.10,` + "\n\t" + `"b": [ ] }`
 
 var (
 	firstCall  = scripted.ToolUse{ID: "toolu_01", Name: "look_up", Input: verbatim}

@@ -11,6 +11,9 @@ import (
 // builderVersion grows with every change of the bytes that Build makes.
 const builderVersion = 3
 
+// maxStops is how many stop sequences the vendor takes.
+const maxStops = 4
+
 // request is the body of a call. The order of its fields is the order of the bytes, so a change of it is a new builder
 // version: a retry on another worker must send the same bytes. At most one of the two limits is set.
 type request struct {
@@ -58,6 +61,9 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 	if prompt.Options.ThinkingBudgetTokens > 0 {
 		return turns.Request{}, &turns.Error{Code: turns.CodeInvalidField, Field: "input.options.thinking_budget_tokens",
 			Problem: "models of this provider take no budget for thinking; leave it unset"}
+	}
+	if err := wire.CheckOptions(prompt.Options, maxStops); err != nil {
+		return turns.Request{}, err
 	}
 	history, err := wire.HistoryOf(prompt, c.takes())
 	if err != nil {

@@ -12,6 +12,8 @@ type Takes struct {
 	// Mine tells by their seals which texts, refusals and Opaque pieces go back as the vendor wrote them, Thought which
 	// thoughts do. Nil is none.
 	Mine, Thought func(seal string) bool
+	// Whole tells of the blocks of a message whether its Opaque pieces can go back together. Nil is always.
+	Whole func(content []turns.Block) bool
 	// Objects says that the input of a call is a JSON object; else it is any JSON, as text.
 	Objects bool
 }
@@ -24,6 +26,7 @@ type History struct {
 
 // HistoryOf is a prompt's history as every provider takes it:
 //
+//   - It begins with the user: replies before the user's first words are left out.
 //   - Neighbours of the same role become one, since some servers insist that roles alternate. Blank text, thoughts of
 //     others, and messages of nothing else or of thoughts alone are left out. A text, and a refusal as the text it is, goes to
 //     others without its seal.
@@ -50,7 +53,7 @@ func HistoryOf(p turns.Prompt, takes Takes) (History, error) {
 		}
 		cleaned = append(cleaned, turns.Message{Role: m.Role, Content: content})
 	}
-	messages := h.pairCalls(h.merge(cleaned))
+	messages := h.pairCalls(h.begin(h.merge(cleaned)))
 	messages = h.merge(messages) // a turn whose results all went has gone with them
 	if n := len(messages); n == 0 || messages[n-1].Role != turns.RoleUser {
 		return History{}, &turns.Error{Code: turns.CodeContentEmpty, Field: "input.content",
@@ -88,6 +91,25 @@ func (h *healer) merge(messages []turns.Message) []turns.Message {
 	return out
 }
 
+// begin leaves out what stands before the first words of the user: a reply to nothing, and results of its calls. A window
+// begins with a user turn, but nothing may be left of that one.
+func (h *healer) begin(messages []turns.Message) []turns.Message {
+	for len(messages) > 0 && (messages[0].Role == turns.RoleAssistant || onlyResults(messages[0].Content)) {
+		h.healed.Count(turns.HealedEmpty)
+		messages = messages[1:]
+	}
+	return messages
+}
+
+func onlyResults(content []turns.Block) bool {
+	for _, b := range content {
+		if _, ok := b.(turns.ToolResult); !ok {
+			return false
+		}
+	}
+	return true
+}
+
 // speaks reports whether content is more than thoughts, which no vendor takes as a message of their own.
 func speaks(content []turns.Block) bool {
 	for _, b := range content {
@@ -105,7 +127,7 @@ func (h *healer) allMine(content []turns.Block) bool {
 			return false
 		}
 	}
-	return true
+	return h.takes.Whole == nil || h.takes.Whole(content)
 }
 
 func (h *healer) isMine(seal string) bool {

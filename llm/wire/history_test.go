@@ -64,6 +64,10 @@ func TestMessagesAreMergedAndHealed(t *testing.T) {
 			[]turns.Message{user(words("a")), assistant(use("1")), user(result("1", words("new")))}},
 		{"a result of no call, and a turn of nothing else", []turns.Message{user(words("a")), assistant(words("b")), user(result("9")), assistant(words("c")), user(result("8"), words("d"))},
 			[]turns.Message{user(words("a")), assistant(words("b"), words("c")), user(words("d"))}},
+		{"a reply to nothing, and the results of its calls", []turns.Message{user(words(" ")), assistant(words("x"), use("1")), user(result("1")), assistant(words("y")), user(words("a"))},
+			[]turns.Message{user(words("a"))}},
+		{"a reply to nothing, and words beside the results", []turns.Message{assistant(use("1")), user(result("1"), words("a")), assistant(words("b")), user(words("c"))},
+			[]turns.Message{user(words("a")), assistant(words("b")), user(words("c"))}},
 		{"the same id in one reply", []turns.Message{user(words("a")), assistant(use("1"), use("1")), user(result("1"))},
 			[]turns.Message{user(words("a")), assistant(use("1")), user(result("1"))}},
 		{"an error without words, and a name of no tool",
@@ -177,7 +181,12 @@ func TestWhateverIsStoredAProviderGetsAHistoryInOrder(t *testing.T) {
 
 func TestInputOfACallGoesOutAsTheModelWroteItOrAsNothing(t *testing.T) {
 	for _, tt := range []struct{ stored, object, value string }{
-		{`{"b":1,"a":12345678901234567890.10,"b":2}`, `{"b":1,"a":12345678901234567890.10,"b":2}`, ""},
+		{`{"b":1,"a":12345678901234567890.10,"c":2}`, `{"b":1,"a":12345678901234567890.10,"c":2}`, ""},
+		{`{"b":1,"a":2 , "b" : {"c":1, "\u0063":[2,{"d":1,"d":1,"d":[]}]},"e":0}`, `{"a":2 , "b" : {"\u0063":[2,{"d":[]}]},"e":0}`, ""},
+		{`{"a":{"b":1,"b":2},"a":"}\"," }`, `{"a":"}\"," }`, ""},
+		{`{"\ud83e":1,"\udd80":2}`, `{"\ufffd":2}`, ""},
+		{`[{"a":1,"a":2}]`, `{}`, `[{"a":2}]`},
+		{`{"a":"\u0000\\u0000"}`, `{"a":"\ufffd\\u0000"}`, ""},
 		{` {"a": "\u00e9\\\"\n"} `, `{"a": "\u00e9\\\"\n"}`, ""},
 		{`{"a":"\ud83e\udd80 \ud83e \udd80 \\ud83e"}`, `{"a":"\ud83e\udd80 \ufffd \ufffd \\ud83e"}`, ""},
 		{`{"a":"\ud83e\ud83e\udd80"}`, `{"a":"\ufffd\ud83e\udd80"}`, ""},

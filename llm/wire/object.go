@@ -14,17 +14,18 @@ func Object(input string) json.RawMessage {
 	return json.RawMessage("{}")
 }
 
-// Value is the input of a stored tool call as any JSON: as the model wrote it, or {} if that was cut short. Halves of
-// surrogate pairs, which strict readers refuse even as escapes, become U+FFFD.
+// Value is the input of a stored tool call as any JSON: as the model wrote it, or {} if that was cut short. Strict readers
+// take less than a model may write: halves of surrogate pairs and NUL, which they refuse even as escapes, become U+FFFD, and
+// of fields of one name in one object the last stays.
 func Value(input string) json.RawMessage {
 	input = strings.TrimSpace(input)
 	if !json.Valid([]byte(input)) {
 		return json.RawMessage("{}")
 	}
-	return mendEscapes([]byte(input))
+	return dropRepeated(mendEscapes([]byte(input)))
 }
 
-// mendEscapes replaces, in valid JSON, the escape of each half of a surrogate pair that stands alone.
+// mendEscapes replaces, in valid JSON, the escapes of NUL and of each half of a surrogate pair that stands alone.
 func mendEscapes(data []byte) []byte {
 	for i := 0; i < len(data); i++ {
 		if data[i] != '\\' {
@@ -34,9 +35,9 @@ func mendEscapes(data []byte) []byte {
 		switch next, paired := unitAt(data, i+6); {
 		case !ok:
 			i++ // the escaped character, which may be a backslash
-		case !isSurrogate(unit):
+		case unit != 0 && !isSurrogate(unit):
 			i += 5
-		case unit < 0xDC00 && paired && 0xDC00 <= next && next <= 0xDFFF:
+		case 0xD800 <= unit && unit < 0xDC00 && paired && 0xDC00 <= next && next <= 0xDFFF:
 			i += 11
 		default:
 			copy(data[i:], `\ufffd`)

@@ -70,6 +70,9 @@ func (c *Client) Build(route turns.Route, prompt turns.Prompt) (turns.Request, e
 		return turns.Request{}, &turns.Error{Code: turns.CodeInvalidField, Field: "input.options.thinking_budget_tokens",
 			Problem: "this endpoint takes no budget for thinking; leave it unset"}
 	}
+	if err := gemini.CheckOptions(prompt.Options); err != nil {
+		return turns.Request{}, err
+	}
 	history, err := wire.HistoryOf(prompt, takes(route.ProviderModel))
 	if err != nil {
 		return turns.Request{}, err
@@ -137,7 +140,7 @@ func steps(history []turns.Message, model string) (out []step) {
 			words = "model_output"
 		}
 		begin := len(out)
-		for _, b := range m.Content {
+		for _, b := range callsLast(m.Content) {
 			if p, ok := pieceOf(b); ok {
 				if n := len(out); n == begin || out[n-1].Type != words {
 					out = append(out, step{Type: words})
@@ -158,6 +161,27 @@ func steps(history []turns.Message, model string) (out []step) {
 		}
 	}
 	return out
+}
+
+// callsLast are the blocks of a message with its calls behind all else, if words follow a call: on this wire nothing but
+// results may. Another vendor's model can have said them so.
+func callsLast(content []turns.Block) []turns.Block {
+	var calls, rest []turns.Block
+	moved := false
+	for _, b := range content {
+		switch b.(type) {
+		case turns.ToolUse:
+			calls = append(calls, b)
+			continue
+		case turns.Text:
+			moved = moved || len(calls) > 0
+		}
+		rest = append(rest, b)
+	}
+	if !moved {
+		return content
+	}
+	return append(rest, calls...)
 }
 
 // appendThought adds a thought that this model had. Without its signature, or as another's, it does not go back.

@@ -89,6 +89,16 @@ func TestAChoiceAmongToolsGoesWithTools(t *testing.T) {
 	}
 }
 
+func TestNothingStandsBetweenACallAndItsResult(t *testing.T) {
+	got := build(t, turns.Route{}, turns.Prompt{Messages: []turns.Message{
+		user(text("a")),
+		assistant(text("b"), turns.ToolUse{ID: "1", Name: "f", InputJSON: `{}`}, text("c"), turns.ToolUse{ID: "2", Name: "g", InputJSON: `{}`}, text("d")),
+		user(turns.ToolResult{ToolUseID: "1"}, turns.ToolResult{ToolUseID: "2"}),
+	}})
+	require.Contains(t, got, `{"type":"model_output","content":[{"type":"text","text":"b"},{"type":"text","text":"c"},{"type":"text","text":"d"}]},`+
+		`{"type":"function_call","id":"1","name":"f","arguments":{}},{"type":"function_call","id":"2","name":"g","arguments":{}},{"type":"function_result"`)
+}
+
 func TestAHistoryIsAListOfSteps(t *testing.T) {
 	const sealed = "gemini.interactions/" + model + "\n"
 	got := build(t, turns.Route{}, turns.Prompt{Messages: []turns.Message{

@@ -110,7 +110,7 @@ func check(o turns.Options) error {
 	case len(o.StopSequences) > 0:
 		return refuse("stop_sequences", "this wire of the provider takes no stop sequences; leave them out")
 	}
-	return nil
+	return wire.CheckOptions(o, 0)
 }
 
 // tools are those on offer and the choice among them, which the vendor refuses where there are none.
