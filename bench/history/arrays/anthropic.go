@@ -52,6 +52,9 @@ func (c *checker) anthropic(root *node) {
 	}
 	c.anthropicSystem(root.get("system"))
 	c.stops(root.get("stop_sequences"), math.MaxInt)
+	for _, item := range root.list("stop_sequences") {
+		c.demand(!blank(item.text), StopSequences, item)
+	}
 	a := &anthropicMessages{checker: c, calls: newPairing(c, callID)}
 	a.read(root.get("messages"))
 	c.anthropicTools(root, a.called)

@@ -168,7 +168,6 @@ func (g *generateContents) part(p *node, role string, signed bool) {
 		g.demand(role == "model", BlockPlace, n)
 		g.demand(n.get("id") != nil, CallID, n)
 		g.calls.call(n, n.get("id"), n.get("name"))
-		g.demand(declaredName.MatchString(n.str("name")), CallName, n)
 		g.demand(n.get("args").is(isObject), CallInput, n)
 	}
 	if n := p.get("functionResponse"); n != nil && g.fits(n, generateResponse) {

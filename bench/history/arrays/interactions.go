@@ -146,7 +146,6 @@ func (s *interactionInput) step(step *node, kind string) {
 		s.content(step.list("summary"), kind)
 	case "function_call":
 		s.calls.call(step, step.get("id"), step.get("name"))
-		s.demand(declaredName.MatchString(step.str("name")), CallName, step)
 		s.demand(step.get("arguments").is(isObject), CallInput, step)
 	case "function_result":
 		s.result(step)

@@ -74,7 +74,7 @@ func (c *checker) stops(n *node, most int) {
 	}
 	c.demand(len(n.items) > 0 && len(n.items) <= most, StopSequences, n)
 	for _, item := range n.items {
-		c.demand(item.is(isText) && !blank(item.text), StopSequences, item)
+		c.demand(item.is(isText) && item.text != "", StopSequences, item)
 	}
 }
 

@@ -162,7 +162,7 @@ var plants = map[Wire][]Plant{
 		{Name: "an error without words", Want: ErrorEmpty, Old: `{"error":"two"}`, New: `{"error":""}`},
 		{Name: "a response that is a text", Want: FieldType, Old: `{"output":"one"}`, New: `"one"`},
 		{Name: "an id that is used twice", Want: CallReused, Old: `{"functionCall":{"id":"c2"`, New: `{"functionCall":{"id":"c1"`},
-		{Name: "a call that begins with a digit", Want: CallName, Old: `"name":"g","args"`, New: `"name":"1g","args"`},
+		{Name: "a call by a name of other letters", Want: CallName, Old: `"name":"g","args"`, New: `"name":"g g","args"`},
 		{Name: "args that are a text", Want: CallInput, Old: `{"a":1}`, New: `"{\"a\":1}"`},
 		{Name: "a first call without its signature", Want: ReasoningUnsigned, Old: `,"thoughtSignature":"c2lnMQ=="`},
 		{Name: "a signature that is no base64", Want: ReasoningUnsigned, Old: `"thoughtSignature":"c2ln"`, New: `"thoughtSignature":"c2l*"`},
