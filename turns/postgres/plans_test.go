@@ -148,7 +148,6 @@ func (d database) useEverything(t *testing.T) {
 	ctx, s, run := t.Context(), d.store, d.running(t)
 	fresh := newClaim(run.Reply.Owner)
 	worker := turns.Worker{ID: turns.WorkerID{UUID: uuid.New()}}
-	conversation := turns.Conversation{Key: fresh.Key, ID: fresh.Conversation, Tenant: fresh.Tenant, DefaultsVersion: 1}
 	cp, e, sw := tail(run), completing(run), sweeping(run)
 	cp.From, cp.To, e.StoredLength = 200, 203, 203
 	lost := restoring(run)
@@ -233,6 +232,23 @@ func (d database) useEverything(t *testing.T) {
 		func() error { _, err := s.FindTurn(ctx, run.Key, run.Reply.ID.Row()); return err },
 		func() error { _, err := s.RepliesTo(ctx, run.Key, run.Turn, 10); return err },
 		func() error { _, err := s.Entries(ctx, run.Key, []turns.TurnID{run.Turn}); return err },
+		func() error { return d.setHeld(t, run) },
+		func() error { _, err := s.DeleteTurn(ctx, run.Key, run.Turn, 100); return err },
+		func() error { _, err := s.DeleteConversation(ctx, d.running(t).Key); return err },
+		func() error { _, err := s.ConversationsToErase(ctx, 10); return err },
+		func() error { return d.eraseAll(ctx) },
+	}
+	calls = append(calls, d.conversationCalls(t, run, fresh)...)
+	for _, call := range append(calls, d.lineCalls(t, run, fresh)...) {
+		require.NoError(t, call())
+	}
+}
+
+// conversationCalls call each method of conversations once, and those that sum what was spent.
+func (d database) conversationCalls(t *testing.T, run, fresh turns.Claim) []func() error {
+	ctx, s := t.Context(), d.store
+	conversation := turns.Conversation{Key: fresh.Key, ID: fresh.Conversation, Tenant: fresh.Tenant, DefaultsVersion: 1}
+	return []func() error{
 		func() error { _, _, err := s.CreateConversation(ctx, conversation); return err },
 		func() error { _, err := s.UpdateConversation(ctx, conversation, 1); return err },
 		func() error { _, err := s.ReadDefaults(ctx, conversation.Key, 1); return err },
@@ -241,14 +257,6 @@ func (d database) useEverything(t *testing.T) {
 			_, err := s.ListConversations(ctx, turns.ConversationQuery{Tenant: "tenant1", Limit: 50, Look: 50})
 			return err
 		},
-		func() error { return d.setHeld(t, run) },
-		func() error { _, err := s.DeleteTurn(ctx, run.Key, run.Turn, 100); return err },
-		func() error { _, err := s.DeleteConversation(ctx, d.running(t).Key); return err },
-		func() error { _, err := s.ConversationsToErase(ctx, 10); return err },
-		func() error { return d.eraseAll(ctx) },
-	}
-	for _, call := range append(calls, d.lineCalls(t, run, fresh)...) {
-		require.NoError(t, call())
 	}
 }
 
