@@ -1,10 +1,10 @@
 package turns
 
 // messageOf is a row as a part of the history, and whether it is one. A block of a reply that says nothing is left out;
-// which of the others a provider can read is for its adapter.
+// which of the others a provider can read is for its adapter. A user turn without content was erased.
 func messageOf(row PathRow) (Message, bool) {
 	if row.User != nil {
-		return Message{Role: RoleUser, Content: row.User.Content}, true
+		return Message{Role: RoleUser, Content: row.User.Content}, len(row.User.Content) > 0
 	}
 	r := row.Reply
 	if !r.counts() {
