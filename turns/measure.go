@@ -143,7 +143,7 @@ func (m *measure) anchor(s sample, q Question) {
 // total is what a prompt takes whose window holds the first n steps. What was counted too low for one window may have been so
 // for the part that is not in another, so it is taken off only where the window starts at the same row.
 func (m *measure) total(n int, tokens int64) int64 {
-	if m.excess > 0 || n > 0 && m.steps[n-1].row.ID == m.from {
+	if n > 0 && (m.excess > 0 || m.steps[n-1].row.ID == m.from) {
 		tokens += m.excess
 	}
 	return m.own + tokens
