@@ -108,7 +108,7 @@ func (s *story) exchange(content []Block, r Reply, size int, pieces ...Piece) {
 		require.Equal(s.t, CodePromptTooLarge, CodeOf(err))
 		return
 	}
-	s.add(PathRow{ID: turn, User: &UserTurn{ID: TurnID(turn), Content: content}})
+	s.add(PathRow{ID: turn, User: &UserTurn{ID: TurnID(turn), Content: content, Options: q.Options}})
 	r.ID, r.Turn, r.Model, r.WindowStart, r.Content = ReplyID(s.id()), TurnID(turn), s.model, w.start, pieces
 	r.Usage = s.usage(w, pieces, size)
 	s.add(PathRow{ID: r.ID.Row(), Reply: &r})
@@ -177,6 +177,6 @@ func (s *story) holds(q Question, w window) {
 		require.True(t, opens(start.User.Content))
 		require.True(t, start.Parent.IsZero() || !answersCalls(start.User.Content), "no result without its call")
 	} else {
-		require.False(t, answersCalls(q.Turn.Content) && len(lastCalls(q.Path)) > 0, "no result without its call")
+		require.False(t, answersCalls(q.Turn.Content) && len(openCalls(q.Path).ids) > 0, "no result without its call")
 	}
 }

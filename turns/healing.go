@@ -27,12 +27,14 @@ const (
 	HealedOpaque    Healing = "foreign_opaque"
 	// HealedMedia is an image or a document that the endpoint does not take, or for which the request had no room.
 	HealedMedia Healing = "media_left_out"
+	// HealedUnreadable is a stored row that does not decode, which was left out.
+	HealedUnreadable Healing = "unreadable_row"
 )
 
 // Healings are all kinds, in a fixed order.
 func Healings() []Healing {
 	return []Healing{HealedBlank, HealedText, HealedInput, HealedName, HealedID, HealedDuplicate, HealedOrphan,
-		HealedUnanswered, HealedRoles, HealedEmpty, HealedReasoning, HealedOpaque, HealedMedia}
+		HealedUnanswered, HealedRoles, HealedEmpty, HealedReasoning, HealedOpaque, HealedMedia, HealedUnreadable}
 }
 
 // Healed counts what was put right in one history, by kind. The zero value can be read; Count needs a map.

@@ -17,6 +17,7 @@ type Metrics struct {
 	wasted        metric.Int64Counter
 	replies       metric.Int64Counter
 	healings      metric.Int64Counter
+	rebuilt       metric.Int64Counter
 }
 
 // NewMetrics makes the counters.
@@ -33,6 +34,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		{&m.wasted, "turnd.tokens.wasted", "{token}", "Tokens that were paid for and not delivered, by cause."},
 		{&m.replies, "turnd.replies", "{reply}", "Replies that ended, by status and reason."},
 		{&m.healings, "turnd.history.healed", "{piece}", "What was put right in the histories of requests that were built, by kind; stored rows stay as they are."},
+		{&m.rebuilt, "turnd.requests.rebuilt", "{request}", "Requests that were built again for a later attempt, by whether they came out the same to the byte; other bytes go under another idempotency key."},
 	} {
 		counter, err := meter.Int64Counter(c.name, metric.WithUnit(c.unit), metric.WithDescription(c.about))
 		if err != nil {
@@ -61,6 +63,15 @@ func (m *Metrics) healed(ctx context.Context, healed Healed) {
 	for kind, n := range healed {
 		m.healings.Add(ctx, int64(n), metric.WithAttributes(attribute.String("kind", string(kind))))
 	}
+}
+
+// rebuiltRequest counts a request that an earlier attempt of the same generation made before.
+func (m *Metrics) rebuiltRequest(ctx context.Context, same bool) {
+	result := "changed"
+	if same {
+		result = "same"
+	}
+	m.rebuilt.Add(ctx, 1, metric.WithAttributes(attribute.String("result", result)))
 }
 
 // callLabels say whose call it was.

@@ -53,6 +53,9 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 		limit = min(limit, a.Deadline)
 	}
 	p := pendingRun{claim: a.claimOf(st, built, limit+replyGrace), request: request, made: made, limit: limit, kept: q.Partial}
+	if st.Newest != nil && a.regenerate == nil && q.Partial == nil {
+		a.countRebuilt(ctx, *st.Newest, built.Request)
+	}
 	p.turn = a.newTurn(st, parent)
 	if st.Turn == nil {
 		p.claim.NewTurn = p.turn
@@ -85,7 +88,14 @@ func (s *Service) pathOf(ctx context.Context, key ConversationKey, q Question) (
 	if q.Turn.Parent.IsZero() {
 		return nil, nil
 	}
-	return s.store.ReadPath(ctx, key, q.Turn.Parent, q.Limit())
+	path, err := s.store.ReadPath(ctx, key, q.Turn.Parent, q.Limit())
+	for _, row := range path {
+		if row.Unreadable {
+			s.metrics.healed(ctx, Healed{HealedUnreadable: 1})
+			s.logger.Warn("a stored row does not decode, so requests go without it", "row_id", row.ID.String())
+		}
+	}
+	return path, err
 }
 
 // checkNew refuses a turn that does not fit what is above it. What was tried once is not asked again: a turn that was taken
@@ -108,6 +118,16 @@ func (s *Service) build(ctx context.Context, q Question) (Built, error) {
 	built, err := BuildRequest(s.generator, q)
 	s.metrics.healed(ctx, built.Request.Healed)
 	return built, err
+}
+
+// countRebuilt counts a request that was built again for a generation, after an attempt of it. Where it goes to another endpoint
+// it can't be the same, nor where that attempt may have gone on from the one before it.
+func (s *Service) countRebuilt(ctx context.Context, before Reply, request Request) {
+	if route := request.Route; len(before.RequestHash) == 0 || before.Endpoint != route.Endpoint ||
+		before.ProviderModel != route.ProviderModel || before.OnPartial == OnPartialContinue && before.Attempt > 1 {
+		return
+	}
+	s.metrics.rebuiltRequest(ctx, bytes.Equal(before.RequestHash, request.Hash[:]))
 }
 
 // routes are the entries of a model's route, in their places.

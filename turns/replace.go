@@ -133,6 +133,9 @@ func (r *run) successor(ctx context.Context, id ReplyID, owner WorkerID, kept []
 		return pendingRun{}, err
 	}
 	request := built.Request
+	if kept == nil && r.kept == nil {
+		r.metrics.rebuiltRequest(ctx, request.Hash == r.request.Hash)
+	}
 	p := pendingRun{request: request, made: r.made, turn: r.turn, limit: r.deadlineLeft(), claim: r.claim, kept: kept}
 	c := &p.claim
 	c.ExpectVersion, c.NextSeq, c.NewTurn, c.Start, c.Supersede = st.Version, max(st.NextSeq, 1), nil, nil, ReplyID{}

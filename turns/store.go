@@ -168,6 +168,8 @@ type PathRow struct {
 	// User is set for a user turn, Reply (with content) for a reply.
 	User  *UserTurn
 	Reply *Reply
+	// Unreadable says that what is stored in the row does not decode. User or Reply is then without content and options.
+	Unreadable bool
 }
 
 // Claim is one claim.

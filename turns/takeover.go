@@ -308,6 +308,7 @@ func (s *Service) rebuild(ctx context.Context, t *takeover, key ConversationKey,
 		return pendingRun{}, err
 	}
 	request := built.Request
+	s.countRebuilt(ctx, r, request)
 	if same := built.Start == r.WindowStart && bytes.Equal(request.Hash[:], r.RequestHash); !same {
 		if r.OnPartial == OnPartialContinue && t.way != wayReplace {
 			// It may have been asked to go on from an earlier attempt, and where its own text begins then is not stored.

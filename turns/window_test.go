@@ -30,41 +30,56 @@ func generated(seed uint64) []byte {
 	return data
 }
 
-// everyWindow tries every window size over a story, carried on and cut anew.
-func everyWindow(t *testing.T, data []byte, step int) (built, refused int) {
+// everyWindow tries window sizes from one token to more than all of a story, carried on and cut anew.
+func everyWindow(t *testing.T, data []byte) (built, refused int) {
 	for _, lived := range []int{0, 120, 400} {
 		s := play(t, data, lived)
-		var whole int64 = 40
+		whole := 40
 		for _, row := range s.path {
 			m, _ := messageOf(row)
-			whole += EstimateContent(m.Content)
+			whole += int(EstimateContent(m.Content))
 		}
 		for _, content := range [][]Block{{Text{Text: "and now?"}}, s.answers(1)} {
 			last := -1
-			for limit := 1; limit < int(whole)+50; limit += step {
-				q := s.question(content, limit)
-				if w, err := buildWindow(q); err == nil {
+			for limit := 1; limit < whole+50; limit += 1 + whole/60 {
+				if s.tried(content, limit) {
 					built++
-					s.holds(q, w)
-					s.sameFromLess(q, w)
 				} else {
 					refused++
-					require.Equal(t, CodePromptTooLarge, CodeOf(err))
-					require.NotEmpty(t, err.(*Error).Meta)
 				}
-				q.Route.Model = "a new model"
-				w, err := buildWindow(q)
-				if err != nil {
-					require.Negative(t, last, "a larger window is never too small where a smaller one was not")
-					continue
-				}
-				s.holds(q, w)
-				require.GreaterOrEqual(t, len(w.prompt.Messages), last, "a larger window never holds less")
-				last = len(w.prompt.Messages)
+				last = s.anew(content, limit, last)
 			}
 		}
 	}
 	return built, refused
+}
+
+// tried builds the window of a size, if it can be, and demands of it what must hold.
+func (s *story) tried(content []Block, limit int) bool {
+	q := s.question(content, limit)
+	w, err := buildWindow(q)
+	if err != nil {
+		require.Equal(s.t, CodePromptTooLarge, CodeOf(err))
+		require.NotEmpty(s.t, err.(*Error).Meta)
+		return false
+	}
+	s.holds(q, w)
+	s.sameFromLess(q, w)
+	return true
+}
+
+// anew builds the window of a size for a model that has said nothing yet. It holds no less than the last, smaller one.
+func (s *story) anew(content []Block, limit, last int) int {
+	q := s.question(content, limit)
+	q.Route.Model = "a new model"
+	w, err := buildWindow(q)
+	if err != nil {
+		require.Negative(s.t, last, "a larger window is never too small where a smaller one was not")
+		return last
+	}
+	s.holds(q, w)
+	require.GreaterOrEqual(s.t, len(w.prompt.Messages), last, "a larger window never holds less")
+	return len(w.prompt.Messages)
 }
 
 // sameFromLess demands that a path that was read no further than a question needs gives the same window.
@@ -87,7 +102,7 @@ func TestEveryWindowOverEveryHistoryIsWhole(t *testing.T) {
 	built, refused := 0, 0
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			b, r := everyWindow(t, generated(seed), 7)
+			b, r := everyWindow(t, generated(seed))
 			built, refused = built+b, refused+r
 		})
 	}
@@ -97,9 +112,17 @@ func TestEveryWindowOverEveryHistoryIsWhole(t *testing.T) {
 
 func FuzzAWindowOverAHistoryIsWhole(f *testing.F) {
 	for seed := range uint64(8) {
-		f.Add(generated(seed))
+		f.Add(generated(seed), uint16(60*seed), uint16(50*seed+20), seed%2 == 0)
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { everyWindow(t, data[:min(len(data), 80)], 29) })
+	f.Fuzz(func(t *testing.T, data []byte, lived, limit uint16, answers bool) {
+		s := play(t, data, int(lived))
+		content := []Block{Text{Text: "and now?"}}
+		if answers {
+			content = s.answers(len(data))
+		}
+		s.tried(content, int(limit))
+		s.anew(content, int(limit)+1, s.anew(content, int(limit), -1))
+	})
 }
 
 func TestTheSameQuestionGivesTheSameBytes(t *testing.T) {

@@ -66,13 +66,25 @@ func (s *Store) ReadPath(ctx context.Context, key turns.ConversationKey, from tu
 	return path, nil
 }
 
+// pathRow is the row as one of a path. A row that does not decode must not end the conversation, so it goes on without what it
+// says.
 func (r *turnRow) pathRow() (p turns.PathRow, err error) {
 	p.ID = turns.RowID{UUID: uuid.UUID(r.ID)}
 	p.Parent = turns.RowID{UUID: uuid.UUID(r.ParentID)}
-	if r.isUser() {
-		p.User, err = r.userTurn()
-	} else {
-		p.Reply, err = r.reply()
+	read := func() error {
+		if r.isUser() {
+			p.User, err = r.userTurn()
+		} else {
+			p.Reply, err = r.reply()
+		}
+		return err
 	}
-	return p, err
+	if read() == nil {
+		return p, nil
+	}
+	p.Unreadable, r.Content, r.Chunks, r.Options = true, "", nil, ""
+	if r.isUser() {
+		r.Content = "[]"
+	}
+	return p, read()
 }

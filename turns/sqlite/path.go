@@ -32,14 +32,14 @@ const carriesStart = `@model <> '' AND r.model = @model AND r.role = 'assistant'
 // ReadPath implements turns.Claims.
 func (s *Store) ReadPath(ctx context.Context, key turns.ConversationKey, from turns.RowID, limit turns.PathLimit) (path []turns.PathRow, err error) {
 	err = s.readTx(ctx, "read path", func(t *tx) error {
-		rows, err := t.rows(readPath, arg("key", key[:]), blob("from", from.UUID), arg("rows", limit.Rows), arg("bytes", limit.Bytes),
+		rows, err := t.pathRows(arg("key", key[:]), blob("from", from.UUID), arg("rows", limit.Rows), arg("bytes", limit.Bytes),
 			blob("until", limit.Until.UUID), arg("model", limit.Model), arg("tokens", limit.Tokens),
 			arg("token_bytes", turns.LeastBytesPerToken), arg("row_bytes", turns.LeastBytesOfRow))
 		if err != nil {
 			return err
 		}
 		for i := range rows {
-			p, err := t.pathRow(key, &rows[i])
+			p, err := t.pathRow(key, rows[i])
 			if err != nil {
 				return err
 			}
@@ -53,14 +53,43 @@ func (s *Store) ReadPath(ctx context.Context, key turns.ConversationKey, from tu
 	return path, nil
 }
 
-func (t *tx) pathRow(key turns.ConversationKey, r *row) (p turns.PathRow, err error) {
-	p = turns.PathRow{ID: r.id, Parent: r.parent}
+// pathed is a row of a path; bad says that its options do not decode.
+type pathed struct {
+	row
+	bad bool
+}
+
+func (t *tx) pathRows(args ...any) (rows []pathed, err error) {
+	err = t.query(func(scan func(...any) error) error {
+		r, err := scanRow(scan, t.now)
+		bad := isUnreadable(err)
+		rows = append(rows, pathed{r, bad})
+		if bad {
+			return nil
+		}
+		return err
+	}, readPath, args...)
+	return rows, err
+}
+
+// pathRow is a row as one of a path. A row that does not decode must not end the conversation, so it goes on without what it
+// says.
+func (t *tx) pathRow(key turns.ConversationKey, r pathed) (p turns.PathRow, err error) {
+	p = turns.PathRow{ID: r.id, Parent: r.parent, Unreadable: r.bad}
 	if r.user {
-		p.User, err = r.userTurn()
+		if p.User, err = r.userTurn(); err != nil {
+			p.Unreadable, r.content, r.options = true, []byte("[]"), nil
+			p.User, err = r.userTurn()
+		}
 		return p, err
 	}
-	err = t.fill(key, r)
 	p.Reply = &r.reply
+	if err = t.fill(key, &r.row); isUnreadable(err) {
+		p.Unreadable, err = true, nil
+	}
+	if p.Unreadable {
+		r.reply.Content, r.reply.Options = nil, turns.Options{}
+	}
 	return p, err
 }
 
