@@ -47,6 +47,12 @@ func parseTarget(turnID, replyID string) (turns.RowID, error) {
 	return turns.RowID{UUID: id}, err
 }
 
+// parseTurn reads the turn_id of a request that names nothing else.
+func parseTurn(s string) (turns.TurnID, error) {
+	id, err := parseID("turn_id", s)
+	return turns.TurnID{UUID: id}, err
+}
+
 // parseReply reads the reply_id of a request that names nothing else.
 func parseReply(s string) (turns.ReplyID, error) {
 	id, err := parseID("reply_id", s)

@@ -80,8 +80,7 @@ type Server struct {
 	beLate context.CancelFunc
 }
 
-// The handlers of the services, one method a file. The embedded stubs answer what is listed in unbuilt, should the gate
-// ever let it through.
+// The handlers of the services, one method a file. The embedded stubs are what gRPC asks for; no method is left to them.
 type (
 	turnService struct {
 		turnsv1.UnimplementedTurnServiceServer

@@ -17,11 +17,14 @@ type Service interface {
 	Cancel(context.Context, turns.Caller, turns.ConversationID, turns.RowID) (turns.Reply, error)
 	Regenerate(context.Context, turns.Caller, turns.Regeneration) (reply turns.Reply, replayed bool, err error)
 	Select(context.Context, turns.Caller, turns.ConversationID, turns.ReplyID) (turns.Reply, error)
+	// DeleteTurn says how many user turns it erased.
+	DeleteTurn(context.Context, turns.Caller, turns.ConversationID, turns.TurnID) (deleted int, err error)
 	CreateConversation(context.Context, turns.Caller, turns.Conversation) (turns.Conversation, error)
 	GetConversation(context.Context, turns.Caller, turns.ConversationID) (turns.Conversation, error)
 	ListConversations(ctx context.Context, caller turns.Caller, labels map[string]string, pageSize int, pageToken string) (
 		page []turns.Conversation, nextPageToken string, err error)
 	UpdateConversation(context.Context, turns.Caller, turns.ConversationUpdate) (turns.Conversation, error)
+	DeleteConversation(context.Context, turns.Caller, turns.ConversationID) error
 	HeldReplies(ctx context.Context, caller turns.Caller, pageSize int, pageToken string) (page []turns.Reply, nextPageToken string, err error)
 	ReleaseHeld(ctx context.Context, caller turns.Caller, conversation turns.ConversationID, reply turns.ReplyID, epoch int64) (turns.Reply, error)
 	CompleteHeld(ctx context.Context, caller turns.Caller, conversation turns.ConversationID, reply turns.ReplyID, epoch int64,
