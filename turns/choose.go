@@ -2,8 +2,12 @@ package turns
 
 import "context"
 
-// Select makes another reply of its user turn the live one and the conversation's leaf. It must have been complete once.
-// Selecting the live reply changes nothing.
+// leafRows bounds how far down a branch its leaf is looked for.
+const leafRows = 20_000
+
+// Select makes another reply of its user turn the live one, and the newest leaf below it the conversation's: whoever goes back
+// to a branch goes on at its end. The reply must have been complete once. Selecting the live reply moves the leaf alone, and
+// again changes nothing.
 func (s *Service) Select(ctx context.Context, caller Caller, conversation ConversationID, id ReplyID) (Reply, error) {
 	key := KeyOf(caller.Tenant, conversation)
 	turn, err := s.store.FindTurn(ctx, key, id.Row())
@@ -22,12 +26,16 @@ func (s *Service) Select(ctx context.Context, caller Caller, conversation Conver
 			return Reply{}, ConversationDeleted()
 		case st.Cursor == nil:
 			return Reply{}, NotFound("reply", "reply_id")
-		case st.Cursor.Status == StatusComplete:
-			return *st.Cursor, nil
 		}
 		selection, err := selectionOf(key, st)
 		if err != nil {
 			return Reply{}, err
+		}
+		if selection.Leaf, err = s.store.NewestLeaf(ctx, key, id.Row(), leafRows); err != nil {
+			return Reply{}, err
+		}
+		if selection.Live && selection.Leaf == st.Leaf {
+			return *st.Cursor, nil
 		}
 		won, err := s.store.Select(ctx, selection)
 		if err != nil {
@@ -47,6 +55,8 @@ func selectionOf(key ConversationKey, st Standing) (Selection, error) {
 	chosen, live := *st.Cursor, st.Live
 	sel := Selection{Key: key, ExpectVersion: st.Version, Turn: chosen.Turn, Select: chosen.ID}
 	switch {
+	case chosen.Status == StatusComplete:
+		sel.Live = true
 	case chosen.Status != StatusComplete && chosen.Reason != ReasonSuperseded:
 		return sel, &Error{Code: CodeWrongState, Field: "reply_id", Problem: "was never complete; select one that was",
 			Meta: map[string]string{"status": string(chosen.Status)}}

@@ -492,7 +492,7 @@ type GetTurnResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The user turn.
 	Turn *UserTurn `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
-	// Every reply to it, the earliest first.
+	// The replies to it, the earliest first: at most the newest 100.
 	Replies       []*Reply `protobuf:"bytes,2,rep,name=replies,proto3" json:"replies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -679,7 +679,8 @@ type TurnEntry struct {
 	Reply *Reply `protobuf:"bytes,2,opt,name=reply,proto3" json:"reply,omitempty"`
 	// The number of its replies.
 	ReplyCount int32 `protobuf:"varint,3,opt,name=reply_count,json=replyCount,proto3" json:"reply_count,omitempty"`
-	// All user turns that share its parent, itself among them, the earliest first.
+	// User turns that share its parent, itself among them, the earliest first: the newest 100, and itself. Erased ones and
+	// those in line are left out.
 	SiblingTurnIds []string `protobuf:"bytes,4,rep,name=sibling_turn_ids,json=siblingTurnIds,proto3" json:"sibling_turn_ids,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

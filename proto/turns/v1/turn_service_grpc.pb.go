@@ -61,7 +61,8 @@ type TurnServiceClient interface {
 	// RegenerateReply makes a new generation in place of a reply. A repeat that names the same replaced reply gets the
 	// new reply of the first call.
 	RegenerateReply(ctx context.Context, in *RegenerateReplyRequest, opts ...grpc.CallOption) (*RegenerateReplyResponse, error)
-	// SelectReply makes live a different finished reply of the same user turn.
+	// SelectReply goes back to a reply: it makes it the live one of its user turn, if another is, and the newest leaf below it
+	// the conversation's, so that a turn without a parent goes to the end of that branch. A repeat changes nothing.
 	SelectReply(ctx context.Context, in *SelectReplyRequest, opts ...grpc.CallOption) (*SelectReplyResponse, error)
 	// DeleteTurn stops what is running in a user turn's subtree and erases the content of the turn, of its replies and of all
 	// that hangs below them; only the fact that the ids of the user turns were used remains. A repeat succeeds.
@@ -208,7 +209,8 @@ type TurnServiceServer interface {
 	// RegenerateReply makes a new generation in place of a reply. A repeat that names the same replaced reply gets the
 	// new reply of the first call.
 	RegenerateReply(context.Context, *RegenerateReplyRequest) (*RegenerateReplyResponse, error)
-	// SelectReply makes live a different finished reply of the same user turn.
+	// SelectReply goes back to a reply: it makes it the live one of its user turn, if another is, and the newest leaf below it
+	// the conversation's, so that a turn without a parent goes to the end of that branch. A repeat changes nothing.
 	SelectReply(context.Context, *SelectReplyRequest) (*SelectReplyResponse, error)
 	// DeleteTurn stops what is running in a user turn's subtree and erases the content of the turn, of its replies and of all
 	// that hangs below them; only the fact that the ids of the user turns were used remains. A repeat succeeds.
