@@ -63,8 +63,9 @@ type world struct {
 	dial        func(ctx context.Context, network, addr string) (net.Conn, error) // nil: TCP
 }
 
-// onEachEngine plays a case on SQLite and on Postgres.
+// onEachEngine plays a case on SQLite and on Postgres, beside another case: cases mostly wait.
 func onEachEngine(t *testing.T, play func(*testing.T, *world)) {
+	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) { play(t, sqliteWorld(t)) })
 	t.Run("postgres", func(t *testing.T) { play(t, postgresWorld(t)) })
 }

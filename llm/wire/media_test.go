@@ -124,5 +124,5 @@ func TestWhatIsHealedIsCountedByItsKind(t *testing.T) {
 	for kind := range h.Healed {
 		require.Contains(t, turns.Healings(), kind)
 	}
-	require.Len(t, h.Healed, len(turns.Healings()))
+	require.Len(t, h.Healed, len(turns.Healings())-1, "a row that does not decode is left out before")
 }

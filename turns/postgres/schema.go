@@ -45,6 +45,8 @@ var promises = []promise{
 	primaryKey("turns", "one id could stand for two turns or replies", "conversation_key", "id"),
 	primaryKey("reply_chunks", "a part of a reply could be stored twice", "conversation_key", "reply_id", "start_offset"),
 	primaryKey("provider_calls", "a provider call could be on the ledger twice", "conversation_key", "call_id"),
+	primaryKey("conversation_defaults", "a reply could be made from either of two defaults of one version", "conversation_key", "version"),
+	primaryKey("tenant_spending", "a tenant's spending could be counted twice", "tenant"),
 	primaryKey("workers", "two workers could share one lease", "worker_id"),
 }
 
