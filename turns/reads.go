@@ -3,6 +3,7 @@ package turns
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -145,11 +146,19 @@ func (s *Service) userTurns(ctx context.Context, key ConversationKey, from RowID
 			return nil, next, err
 		}
 		if len(path) == 0 {
-			return nil, next, NotFound("leaf in this conversation", "leaf_id")
+			return nil, next, s.noLeaf(ctx, key, next)
 		}
 		entries, next = pageOf(path, size)
 	}
 	return entries, next, nil
+}
+
+// noLeaf says why no path leads up from a row.
+func (s *Service) noLeaf(ctx context.Context, key ConversationKey, leaf RowID) error {
+	if _, err := s.store.FindTurn(ctx, key, leaf); err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return NotFound("leaf in this conversation", "leaf_id")
 }
 
 // listFrom is the row a page starts at.

@@ -36,7 +36,8 @@ func (h *Hub) Follow(ctx context.Context, key turns.ConversationKey, id turns.Re
 }
 
 // FollowTurn streams a turn that waits in line: Queued, again whenever its place is another, and from its start on its reply,
-// as Follow does. Cancelled in line, or refused, its reply is over from the beginning.
+// as Follow does. Cancelled in line, or refused, its reply is over from the beginning. Deleted there, alone or with its
+// conversation, it is CodeTurnDeleted or CodeDeleted: it never has a reply.
 func (h *Hub) FollowTurn(ctx context.Context, key turns.ConversationKey, turn turns.TurnID) iter.Seq2[turns.Event, error] {
 	return func(yield func(turns.Event, error) bool) {
 		if err := h.enter(); err != nil {

@@ -19,6 +19,7 @@ const DefaultMaxFollowers = 50_000
 type Reader interface {
 	ReadReply(ctx context.Context, key turns.ConversationKey, id turns.ReplyID) (turns.Reply, error)
 	ReadLogs(ctx context.Context, positions []turns.LogPosition) ([]turns.LogView, error)
+	FindTurn(ctx context.Context, key turns.ConversationKey, id turns.RowID) (turns.UserTurn, error)
 	MarkFollowed(ctx context.Context, marks []turns.FollowMark) error
 	ReadLine(ctx context.Context, places []turns.LinePlace) ([]turns.LineView, error)
 }

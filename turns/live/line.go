@@ -206,7 +206,7 @@ func (f *follower) await(turn turns.TurnID) error {
 		case err != nil:
 			return err
 		case read && (!view.Found || !view.Waiting && view.Reply.IsZero()):
-			return turns.NotFound("turn", "turn_id")
+			return f.noTurn(turn)
 		case read && !view.Waiting:
 			f.id = view.Reply
 			return nil
@@ -227,4 +227,12 @@ func (f *follower) await(turn turns.TurnID) error {
 			heartbeat.Reset(f.hub.cfg.Heartbeat)
 		}
 	}
+}
+
+// noTurn says why a turn is not in line any more and has no reply.
+func (f *follower) noTurn(turn turns.TurnID) error {
+	if _, err := f.hub.cfg.Store.FindTurn(f.ctx, f.key, turn.Row()); err != nil {
+		return err
+	}
+	return turns.NotFound("turn", "turn_id")
 }

@@ -58,6 +58,10 @@ func (s *shelf) ReadReply(context.Context, turns.ConversationKey, turns.ReplyID)
 	return reply, nil
 }
 
+func (s *shelf) FindTurn(context.Context, turns.ConversationKey, turns.RowID) (turns.UserTurn, error) {
+	return turns.UserTurn{}, turns.TurnDeleted()
+}
+
 func (s *shelf) ReadLogs(_ context.Context, positions []turns.LogPosition) ([]turns.LogView, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
