@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"os"
 	"path/filepath"
 	"strings"
@@ -140,8 +141,24 @@ func TestAPurgeDeletesWhatNobodyUsedAndSaysHowMuch(t *testing.T) {
 		require.Contains(t, purge("--label", "a=b"), "deleted 0,")
 		require.Contains(t, purge("--dry-run"), "would delete 2,")
 		require.Contains(t, purge(), "deleted 2,")
+		for query, n := range map[string]int{
+			`SELECT count(*) FROM turns`: 0, `SELECT count(*) FROM reply_chunks`: 0, `SELECT count(*) FROM conversation_defaults`: 0,
+			`SELECT count(*) FROM conversations WHERE title <> '' OR defaults <> '' OR subject <> '' OR labels <> '{}'`: 0,
+			`SELECT count(*) FROM provider_calls WHERE request_body IS NOT NULL OR end_time IS NULL`:                    0,
+			`SELECT count(*) FROM provider_calls`:                            2,
+			`SELECT count(*) FROM conversations WHERE erased_at IS NOT NULL`: 2,
+		} {
+			require.Equal(t, n, counts(t, database, query), query)
+		}
 		require.Contains(t, purge(), "looked at 2 conversations, deleted 0,", "again finds nothing more")
 		require.Equal(t, 2, strings.Count(prints(t, "export", "--database-url", database), `"deleted_at"`), "marks stay")
 		require.Contains(t, fails(t, 2, nil, "purge", "--unused-for", "90s", "--database-url", database), "--unused-for: 1m30s is too little")
 	})
+}
+
+// counts asks a database that nobody serves.
+func counts(t *testing.T, database, query string) (n int) {
+	t.Helper()
+	pastTurnd(t, database, func(db *sql.DB) { require.NoError(t, db.QueryRowContext(t.Context(), query).Scan(&n)) })
+	return n
 }

@@ -99,8 +99,8 @@ func (w *worker) another() (deleted *turnsv1.TurnInput) {
 		Conversation: &turnsv1.Conversation{ConversationId: deleted.GetConversationId(), Title: "forgotten"}})
 	require.NoError(w.t, err)
 	w.turn(deleted, nil).completes()
-	_, err = w.db.ExecContext(w.ctx, `UPDATE conversations SET deleted_at = update_time WHERE title = 'forgotten'`)
-	require.NoError(w.t, err)
+	w.deleteConversation(deleted.GetConversationId())
+	w.isErased(deleted.GetConversationId(), 1)
 	return deleted
 }
 

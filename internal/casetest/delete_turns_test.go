@@ -18,12 +18,12 @@ func TestADeletedTurnTakesTheReplyThatRunsBelowItAlongAndNothingBesideIt(t *test
 		root := ask(newID(), newID(), "root")
 		conversation := root.GetConversationId()
 		r1 := one.turn(root, nil).completes().reply
-		gone := below(conversation, r1, "a secret")
+		gone := under(conversation, r1, "a secret")
 		r2 := one.turn(gone, nil).completes().reply
-		beside := below(conversation, r1, "beside")
+		beside := under(conversation, r1, "beside")
 		r3 := one.turn(beside, nil).completes()
 		w.script(stoppable("mid", 5000, 500))
-		deep := below(conversation, r2, "a deep secret")
+		deep := under(conversation, r2, "a deep secret")
 		running := one.turn(deep, nil)
 		r4 := running.at(1 + 499*16).reply
 		watching := two.follow(conversation, r4, 0)
@@ -49,7 +49,7 @@ func TestADeletedTurnTakesTheReplyThatRunsBelowItAlongAndNothingBesideIt(t *test
 		_, err := two.turns.DeleteTurn(w.as("stranger"), &turnsv1.DeleteTurnRequest{ConversationId: conversation, TurnId: gone.GetTurnId()})
 		w.fails(err, codes.NotFound, "NOT_FOUND", "DO_NOT_RETRY")
 
-		entries := one.path(conversation, r3.reply)
+		entries := one.wayTo(conversation, r3.reply)
 		require.Equal(t, beside.GetTurnId(), entries[0].GetTurn().GetTurnId())
 		require.NotContains(t, entries[0].GetSiblingTurnIds(), gone.GetTurnId())
 		got, err := one.convs.GetConversation(w.ctx, &turnsv1.GetConversationRequest{ConversationId: conversation})
@@ -64,7 +64,7 @@ func TestADeletedTurnTakesTheReplyThatRunsBelowItAlongAndNothingBesideIt(t *test
 		next := ask(conversation, newID(), "on")
 		two.turn(next, nil).completes()
 		require.Equal(t, []string{"root", "on"}, one.history(conversation))
-		one.turn(below(conversation, r3.reply, "further"), nil).completes()
+		one.turn(under(conversation, r3.reply, "further"), nil).completes()
 		require.Equal(t, []string{"root", "beside", "further"}, one.history(conversation))
 		made, err := one.regenerate(conversation, r3.reply, 0)
 		require.NoError(t, err)
@@ -73,8 +73,8 @@ func TestADeletedTurnTakesTheReplyThatRunsBelowItAlongAndNothingBesideIt(t *test
 	})
 }
 
-// path is the turns on the way to a leaf, newest first.
-func (s *worker) path(conversation, leaf string) []*turnsv1.TurnEntry {
+// wayTo is the turns on the way to a leaf, newest first.
+func (s *worker) wayTo(conversation, leaf string) []*turnsv1.TurnEntry {
 	s.t.Helper()
 	list, err := s.turns.ListTurns(s.ctx, &turnsv1.ListTurnsRequest{ConversationId: conversation, LeafId: leaf})
 	require.NoError(s.t, err)
@@ -97,7 +97,7 @@ func (w *world) refusesTurn(s *worker, in *turnsv1.TurnInput, reply string) {
 	w.fails(err, codes.FailedPrecondition, "TURN_DELETED", "DO_NOT_RETRY")
 	w.fails(s.turn(in, &turnsv1.Cursor{ReplyId: reply, Offset: 3}).end().err, codes.FailedPrecondition, "TURN_DELETED", "DO_NOT_RETRY")
 	for _, parent := range []string{in.GetTurnId(), reply} {
-		_, err = s.submit(below(conversation, parent, "below it"))
+		_, err = s.submit(under(conversation, parent, "below it"))
 		w.fails(err, codes.FailedPrecondition, "TURN_DELETED", "DO_NOT_RETRY")
 	}
 	w.fails(s.followTurn(in).end().err, codes.FailedPrecondition, "TURN_DELETED", "DO_NOT_RETRY")
@@ -160,7 +160,7 @@ func TestADeletionAndAClaimAtOnceLeaveNothingInFlightAndNoContent(t *testing.T) 
 		for range raceRounds {
 			in := ask(newID(), newID(), "hi")
 			reply := one.turn(in, nil).completes().reply
-			next := below(in.GetConversationId(), reply, "a secret")
+			next := under(in.GetConversationId(), reply, "a secret")
 			var race sync.WaitGroup
 			race.Go(func() { one.turn(next, nil).end() })
 			race.Go(func() { two.deleteTurn(in.GetConversationId(), in.GetTurnId()) })

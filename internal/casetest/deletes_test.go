@@ -29,8 +29,8 @@ func (w *worker) deleteTurn(conversation, turn string) int32 {
 	return got.GetDeletedTurns()
 }
 
-// below is a turn below a row.
-func below(conversation, parent, text string) *turnsv1.TurnInput {
+// under is a turn below a row.
+func under(conversation, parent, text string) *turnsv1.TurnInput {
 	in := ask(conversation, newID(), text)
 	in.Parent = &turnsv1.TurnInput_ParentId{ParentId: parent}
 	return in
