@@ -20,8 +20,9 @@ const (
 	longText   = "turn %d of a long conversation, said in words of no great weight"
 	// leastWindow is how many turns each window that is looked at must hold.
 	leastWindow = 40
-	// longPeriods are how many times the window is watched filling up and being cut.
-	longPeriods = 3
+	// longPeriods are how many times the window is watched filling up and being cut, and shortPeriods in a short run.
+	longPeriods  = 3
+	shortPeriods = 1
 	// longRatio is how much more the last turns may cost than the fiftieth.
 	longRatio = 1.1
 )
@@ -32,9 +33,9 @@ const (
 // before it. So whole periods are compared, by their medians: those of a conversation of thousands of turns with those of one
 // that has just had fifty. The two take turns on the same server, so what else the machine does meets both alike.
 func long(l *lab) error {
-	total := 5000
+	total, periods := 5000, longPeriods
 	if l.short {
-		total = 400
+		total, periods = 200, shortPeriods
 	}
 	engines, err := l.engines("long")
 	if err != nil {
@@ -42,7 +43,7 @@ func long(l *lab) error {
 	}
 	var ratios []float64
 	for _, e := range engines {
-		old, young, err := l.playLong(e, total)
+		old, young, err := l.playLong(e, total, periods)
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
@@ -102,7 +103,7 @@ type longCost struct {
 func newTalk() *talk { return &talk{conversation: uuid.NewString(), index: map[uuid.UUID]int{}} }
 
 // playLong plays a conversation of so many turns and one of fifty, then both in turns.
-func (l *lab) playLong(e engine, total int) (old, young longCost, err error) {
+func (l *lab) playLong(e engine, total, periods int) (old, young longCost, err error) {
 	p, err := l.provider(object{"rules": []object{plain(4)}})
 	if err != nil {
 		return old, young, err
@@ -125,7 +126,7 @@ func (l *lab) playLong(e engine, total int) (old, young longCost, err error) {
 	}
 	defer plans.close()
 	a, b := newTalk(), newTalk()
-	watched := longPeriods + 1 // the first and the last are watched in part
+	watched := periods + 1 // the first and the last are watched in part
 	if err := errors.Join(a.say(l.ctx, s, total-watched*leastWindow/2, nil), b.say(l.ctx, s, 50, nil)); err != nil {
 		return old, young, err
 	}
@@ -138,10 +139,10 @@ func (l *lab) playLong(e engine, total int) (old, young longCost, err error) {
 	if err := errors.Join(a.readWindows(l.ctx, e), b.readWindows(l.ctx, e)); err != nil {
 		return old, young, err
 	}
-	if old, err = a.cost(from); err != nil {
+	if old, err = a.cost(from, periods); err != nil {
 		return old, young, fmt.Errorf("the long conversation: %w", err)
 	}
-	if young, err = b.cost(50); err != nil {
+	if young, err = b.cost(50, periods); err != nil {
 		return old, young, fmt.Errorf("the young conversation: %w", err)
 	}
 	return old, young, nil
@@ -205,22 +206,22 @@ func (t *talk) readWindows(ctx context.Context, e engine) error {
 }
 
 // cost is the median turn of the last whole periods from a turn on: a period begins with the turn whose window was cut.
-func (t *talk) cost(from int) (c longCost, err error) {
+func (t *talk) cost(from, periods int) (c longCost, err error) {
 	var cuts []int
 	for i := from + 1; i < len(t.turns); i++ {
 		if t.turns[i].start != t.turns[i-1].start {
 			cuts = append(cuts, i)
 		}
 	}
-	if len(cuts) <= longPeriods {
+	if len(cuts) <= periods {
 		return c, fmt.Errorf("its window was cut %d times in %d turns, which are too few", len(cuts), len(t.turns)-from)
 	}
-	whole := t.turns[cuts[len(cuts)-1-longPeriods]:cuts[len(cuts)-1]]
+	whole := t.turns[cuts[len(cuts)-1-periods]:cuts[len(cuts)-1]]
 	var ms, read, bytes []float64
 	c.window = len(t.turns)
 	for i, turn := range whole {
 		ms, read, bytes = append(ms, turn.ms), append(read, turn.rows), append(bytes, turn.bytes)
-		c.window = min(c.window, cuts[len(cuts)-1-longPeriods]+i-turn.start)
+		c.window = min(c.window, cuts[len(cuts)-1-periods]+i-turn.start)
 	}
 	if c.window < leastWindow {
 		return c, fmt.Errorf("a window held %d turns, which are fewer than %d", c.window, leastWindow)
