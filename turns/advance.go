@@ -220,7 +220,7 @@ func (s *Service) startNext(ctx context.Context, key ConversationKey, next InLin
 		}
 		_, done, err := a.claim(ctx, st)
 		if code := CodeOf(err); err != nil && neverStarts(code) {
-			return s.refuse(ctx, st, next, code)
+			return s.refuse(ctx, key, st, next, code)
 		}
 		if done || err != nil {
 			return false, err
@@ -263,8 +263,8 @@ func neverStarts(code Code) bool {
 }
 
 // refuse takes a turn out of line that can't start as things stand, so that it does not keep those behind it.
-func (s *Service) refuse(ctx context.Context, st Standing, next InLine, code Code) (again bool, err error) {
-	d := Departure{Key: KeyOf(next.Waiting.Caller.Tenant, st.Turn.Conversation), Turn: next.Turn, Verb: VerbRefuse,
+func (s *Service) refuse(ctx context.Context, key ConversationKey, st Standing, next InLine, code Code) (again bool, err error) {
+	d := Departure{Key: key, Turn: next.Turn, Verb: VerbRefuse,
 		Reason: ReasonProviderRefused, Reply: ReplyID{newID()}, Owner: s.lease.worker(), ProviderCode: string(code)}
 	won, err := s.leaveLine(ctx, d, st, next.Waiting)
 	if errors.Is(err, ErrUnknownOutcome) {
