@@ -25,6 +25,9 @@ const (
 	shortPeriods = 1
 	// longRatio is how much more the last turns may cost than the fiftieth.
 	longRatio = 1.1
+	// longRows are the most rows that a turn of a window may take to be read: two of its own, each looked at when the way up is
+	// found and when its content is fetched, and the conversation beside.
+	longRows = 12
 )
 
 // long shows that a turn at the end of a very long conversation costs what its fiftieth did.
@@ -73,6 +76,9 @@ func rowsOfLong(total int, old, young longCost) error {
 	figure("rows_last", old.rows)
 	figure("rows_ratio", fmt.Sprintf("%.2f", old.rows/young.rows))
 	figure("request_bytes_ratio", fmt.Sprintf("%.2f", old.bytes/young.bytes))
+	if most := max(old.rows, young.rows); most > longRows*float64(max(old.window, young.window)) {
+		return fmt.Errorf("%.0f rows are read for a window, which are too many for the turns that it holds", most)
+	}
 	if ratio := old.rows / young.rows; ratio > longRatio {
 		return fmt.Errorf("the last turns read %.2f times as many rows as the fiftieth", ratio)
 	}

@@ -126,6 +126,10 @@ CREATE TABLE turns (
     CONSTRAINT turns_log_len CHECK (log_len BETWEEN 0 AND 4294967295)
 ) WITH (fillfactor = 80);
 
+-- A row is found by its whole key. Where a sample says that a conversation which is not in it has one row at most, any index
+-- that begins with the conversation seems as good, and reads all of it for each row. Without a sample it is taken to be long.
+ALTER TABLE turns ALTER COLUMN conversation_key SET STATISTICS 0;
+
 -- The arbiter of every claim: a user turn has at most one reply that is not abandoned.
 CREATE UNIQUE INDEX one_live_reply_per_user_turn ON turns (conversation_key, responds_to)
     WHERE role = 'assistant' AND status <> 'abandoned';

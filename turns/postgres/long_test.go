@@ -60,9 +60,10 @@ func TestAPathTouchesTheRowsOfItsWindowHoweverLongTheConversationIs(t *testing.T
 	_, err := d.rows.Exec(t.Context(), "ANALYZE")
 	require.NoError(t, err)
 	fill("young", 100)
+	conn, err := d.rows.Acquire(t.Context())
+	require.NoError(t, err)
+	defer conn.Release()
 	for _, step := range []string{"SELECT 1", "ANALYZE", "SET plan_cache_mode = force_generic_plan"} {
-		conn, err := d.rows.Acquire(t.Context())
-		require.NoError(t, err)
 		_, err = conn.Exec(t.Context(), step)
 		require.NoError(t, err)
 		for name, last := range map[string]int{"old": 10000, "young": 100} {
@@ -79,6 +80,5 @@ func TestAPathTouchesTheRowsOfItsWindowHoweverLongTheConversationIs(t *testing.T
 			require.NoError(t, err)
 			require.Len(t, path, 42)
 		}
-		conn.Release()
 	}
 }

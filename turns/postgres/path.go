@@ -24,7 +24,7 @@ WITH RECURSIVE path AS (
 	UNION ALL
 	SELECT r.id, r.parent_id, path.depth + 1, path.bytes + octet_length(r.content), path.tokens + 1 + least(octet_length(r.content),
 		@row_bytes::int) / @token_bytes::int, COALESCE(path.until, CASE WHEN` + carriesStart + `END)
-	FROM path JOIN turns r ON r.conversation_key = @key AND r.id = path.parent_id
+	FROM path CROSS JOIN LATERAL (SELECT * FROM turns r WHERE r.conversation_key = @key AND r.id = path.parent_id LIMIT 1) r
 	WHERE path.depth < @rows::int AND path.bytes < @bytes::bigint AND path.id IS DISTINCT FROM path.until
 		AND (path.until IS NOT NULL OR @tokens::bigint = 0 OR path.tokens < @tokens::bigint)
 )
