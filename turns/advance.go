@@ -146,11 +146,17 @@ func (s *Service) findLines(ctx context.Context) error {
 	return nil
 }
 
+// awaits reports whether a turn is about to come that the newest reply was stopped for.
+func (st Standing) awaits() bool {
+	leaf := st.LeafReply
+	return !st.Awaited.IsZero() && leaf != nil && leaf.Status == StatusAbandoned && leaf.endedFor() < awaitTime
+}
+
 // endedFor is how long ago a reply ended, by the database's clock.
 func (r Reply) endedFor() time.Duration { return r.CreateTime.Add(r.Age).Sub(r.EndTime) }
 
 // next is the turn in line that is to start now, if one is: the first. Results of the newest reply's tool calls come before
-// it, and what is no result waits for them as long as toolWait. A line also waits, for a short while, for the turn that the
+// it, and what is no result waits for them as long as toolWait, unless it goes elsewhere. A line also waits, for a short while, for the turn that the
 // newest reply was stopped for.
 func (st Standing) next(toolWait time.Duration) (InLine, bool) {
 	if st.Deleted || st.Running != nil || len(st.Line) == 0 {
@@ -160,10 +166,10 @@ func (st Standing) next(toolWait time.Duration) (InLine, bool) {
 	if leaf == nil || leaf.EndTime.IsZero() {
 		return st.Line[0], true
 	}
-	if !st.Awaited.IsZero() && leaf.endedFor() < awaitTime {
+	if st.awaits() {
 		return InLine{}, false
 	}
-	if leaf.Status != StatusComplete || leaf.StopReason != StopToolUse {
+	if leaf.Status != StatusComplete || leaf.StopReason != StopToolUse || st.Line[0].Waiting.Elsewhere {
 		return st.Line[0], true
 	}
 	for _, q := range st.Line {

@@ -40,6 +40,8 @@ func AdviceFor(r Reply, maxCalls int) (Advice, time.Duration) {
 	switch {
 	case r.Reason == ReasonSuperseded || r.Reason == ReasonDeleted:
 		return AdviceDoNotRetry, 0
+	case r.Reason == ReasonProviderRefused && r.Calls == 0:
+		return AdviceNewID, 0 // it was refused in line, by turnd: as it is, it can't be answered
 	case !r.Reason.Curable():
 		return AdviceRegenerate, 0
 	case r.LaterTurn || r.CancelRequested || r.Calls >= maxCalls:

@@ -140,6 +140,7 @@ func (a *arrival) interrupt(ctx context.Context, st Standing) error {
 	if st.Busy != nil {
 		a.beside = st.Busy
 	}
+	a.stopped = true
 	_, err := a.stopTurn(ctx, a.key, *st.Running, a.Input.Turn)
 	if errors.Is(err, ErrNotFound) || isGone(err) {
 		return nil // gone meanwhile; the next look decides

@@ -41,8 +41,12 @@ func (c Caps) check(s Spending, scope string, another bool) error {
 	return nil
 }
 
-// checkCaps refuses an attempt where the conversation or its tenant has reached a cap. What no cap needs is not read.
+// checkCaps refuses an attempt where the conversation or its tenant has reached a cap. What no cap needs is not read. Once a
+// reply was stopped for the turn it is not asked again: what that reply took would count, and leave neither of the two.
 func (a *arrival) checkCaps(ctx context.Context, st Standing) error {
+	if a.stopped {
+		return nil
+	}
 	another := a.regenerate != nil || st.Newest == nil || st.Newest.Calls == 0
 	if caps := a.set.ConversationCaps; caps != (Caps{}) && st.Exists {
 		spent, err := a.store.ConversationSpent(ctx, a.key)

@@ -17,6 +17,9 @@ func (st Standing) placeInLine(turn TurnID) int {
 	return -1
 }
 
+// uncalled reports whether the turn is stored, is over, and nobody was ever called for it: it was taken out of line.
+func (st Standing) uncalled() bool { return st.Newest != nil && st.Newest.Calls == 0 }
+
 // joinsLine reports whether a delivery is to wait: of a new turn that finds a reply running, or others in line. A turn that
 // answers tool calls goes ahead of those, since they wait for it.
 func (a *arrival) joinsLine(st Standing) bool {
@@ -68,7 +71,7 @@ func (a *arrival) enqueueing(st Standing) Enqueueing {
 	return Enqueueing{
 		Key: a.key, ExpectVersion: st.Version, Turn: a.Input.Turn, Max: a.set.MaxWaiting,
 		NewTurn: NewTurn{Parent: a.Input.Parent, InputHash: a.hash, Content: a.Input.Content, Options: a.Input.Options},
-		Waiting: Waiting{Caller: a.caller, ParentSet: a.Input.ParentSet, Results: answersCalls(a.Input.Content),
+		Waiting: Waiting{Caller: a.caller, ParentSet: a.Input.ParentSet, Elsewhere: a.Input.ParentSet && a.Input.Parent != st.Leaf, Results: answersCalls(a.Input.Content),
 			OnDisconnect: a.OnDisconnect, DisconnectGrace: a.DisconnectGrace, OnAmbiguous: a.OnAmbiguous, OnPartial: a.OnPartial,
 			Deadline: a.Deadline, OverrideNoProgress: a.OverrideNoProgress},
 	}
@@ -120,14 +123,19 @@ func (a *arrival) takesPlaceOf(st Standing) *UserTurn {
 		return nil
 	case st.Busy != nil:
 		return st.Busy
-	case st.Stopped != nil:
+	case st.Stopped != nil && !st.answeredSince(*st.Stopped):
 		return st.Stopped
 	case a.beside != nil:
 		return a.beside
-	case !st.Awaited.IsZero():
+	case st.awaits():
 		return st.LeafTurn
 	}
 	return nil
+}
+
+// answeredSince reports whether a turn that was stopped has an answer all the same: it was regenerated.
+func (st Standing) answeredSince(turn UserTurn) bool {
+	return st.LeafTurn != nil && st.LeafTurn.ID == turn.ID && st.LeafReply.Status != StatusAbandoned
 }
 
 // takeOut looks how a turn stands that is to be stopped. One that waits in line is taken out of it first: it leaves with a

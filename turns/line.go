@@ -54,6 +54,8 @@ type Waiting struct {
 	Caller Caller
 	// ParentSet says that the client set the parent. Else the turn hangs below the conversation's leaf once it starts.
 	ParentSet bool
+	// Elsewhere says that the parent it set is not the leaf it was put in line behind: it does not wait for tool calls there.
+	Elsewhere bool
 	// Results says that the turn answers tool calls.
 	Results         bool
 	OnDisconnect    OnDisconnect
@@ -115,6 +117,7 @@ type storedWaiting struct {
 	Tenant          Tenant       `json:"tenant"`
 	Subject         string       `json:"subject,omitempty"`
 	ParentSet       bool         `json:"parent_set,omitempty"`
+	Elsewhere       bool         `json:"elsewhere,omitempty"`
 	Results         bool         `json:"results,omitempty"`
 	OnDisconnect    OnDisconnect `json:"on_disconnect,omitempty"`
 	DisconnectGrace int64        `json:"disconnect_grace_us,omitempty"`
@@ -127,7 +130,7 @@ type storedWaiting struct {
 // EncodeWaiting is the stored form of a Waiting, which is never empty.
 func EncodeWaiting(w Waiting) ([]byte, error) {
 	return json.Marshal(storedWaiting{
-		Tenant: Tenant(dropNUL(string(w.Caller.Tenant))), Subject: dropNUL(w.Caller.Subject), ParentSet: w.ParentSet, Results: w.Results,
+		Tenant: Tenant(dropNUL(string(w.Caller.Tenant))), Subject: dropNUL(w.Caller.Subject), ParentSet: w.ParentSet, Elsewhere: w.Elsewhere, Results: w.Results,
 		OnDisconnect: w.OnDisconnect, DisconnectGrace: w.DisconnectGrace.Microseconds(), OnAmbiguous: w.OnAmbiguous,
 		OnPartial: w.OnPartial, Deadline: w.Deadline.Microseconds(), Override: w.OverrideNoProgress,
 	})
@@ -140,7 +143,7 @@ func DecodeWaiting(data []byte) (Waiting, error) {
 		return Waiting{}, fmt.Errorf("decode what is kept of a waiting turn: %w", err)
 	}
 	return Waiting{
-		Caller: Caller{Tenant: s.Tenant, Subject: s.Subject}, ParentSet: s.ParentSet, Results: s.Results,
+		Caller: Caller{Tenant: s.Tenant, Subject: s.Subject}, ParentSet: s.ParentSet, Elsewhere: s.Elsewhere, Results: s.Results,
 		OnDisconnect: s.OnDisconnect, DisconnectGrace: time.Duration(s.DisconnectGrace) * time.Microsecond,
 		OnAmbiguous: s.OnAmbiguous, OnPartial: s.OnPartial, Deadline: time.Duration(s.Deadline) * time.Microsecond,
 		OverrideNoProgress: s.Override,

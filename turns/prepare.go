@@ -60,7 +60,7 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	if st.Turn == nil {
 		p.claim.NewTurn = p.turn
 	}
-	if a.starts {
+	if a.starts || st.uncalled() {
 		p.claim.Start = &Start{Parent: parent}
 	}
 	if a.OnDisconnect == OnDisconnectCancel {
@@ -101,7 +101,7 @@ func (s *Service) pathOf(ctx context.Context, key ConversationKey, q Question) (
 // checkNew refuses a turn that does not fit what is above it. What was tried once is not asked again: a turn that was taken
 // stays taken, whatever later versions think of it.
 func (a *arrival) checkNew(st Standing, path []PathRow) error {
-	if a.regenerate != nil || st.Newest != nil && st.Newest.Calls > 0 {
+	if st.Newest != nil && !st.uncalled() {
 		return nil
 	}
 	if err := checkResults(path, a.Input.Content); err != nil {
@@ -177,6 +177,8 @@ func (a *arrival) parent(ctx context.Context, st Standing) (RowID, error) {
 	switch {
 	case a.starts && !a.Input.ParentSet:
 		return st.Leaf, nil
+	case st.uncalled():
+		return a.answered(ctx, st.Turn.Parent)
 	case st.Turn != nil:
 		return st.Turn.Parent, nil
 	case a.Input.ParentSet && !a.Input.Parent.IsZero() && !st.ParentFound:
@@ -188,6 +190,23 @@ func (a *arrival) parent(ctx context.Context, st Standing) (RowID, error) {
 		return t.Parent, nil
 	}
 	return st.Leaf, nil
+}
+
+// answered is where a turn hangs that was put below an attempt before it could be answered: below the reply that its turn has
+// come to since, if the attempt failed.
+func (a *arrival) answered(ctx context.Context, parent RowID) (RowID, error) {
+	if parent.IsZero() {
+		return parent, nil
+	}
+	above, err := a.store.FindTurn(ctx, a.key, parent)
+	if err != nil || above.ID.Row() == parent {
+		return parent, err
+	}
+	st, err := a.store.Lookup(ctx, LookupQuery{Key: a.key, Turn: above.ID, Cursor: ReplyID(parent)})
+	if err != nil || st.Live == nil || st.Cursor.counts() {
+		return parent, err
+	}
+	return st.Live.ID.Row(), nil
 }
 
 // noParent says why the parent that the client names can't be hung below.

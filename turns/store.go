@@ -184,8 +184,9 @@ type Claim struct {
 	NextSeq int64
 	// NewTurn is the user turn to store with its reply; nil for a further attempt of a stored one.
 	NewTurn *NewTurn
-	// Start is set for the first attempt of a turn in line, which leaves it with this claim and hangs below Start's parent; the
-	// claim is lost if the turn is in line and Start is nil, or the other way round.
+	// Start is set for the first call of a turn that is in line, or was taken out of it before anything was called for it: it
+	// leaves the line with this claim and hangs below Start's parent. The claim is lost if the turn is in line and Start is nil,
+	// or if Start is set and a call was made for it before.
 	Start *Start
 	Turn  TurnID
 	// Supersede is the complete reply that this one takes the place of: it becomes abandoned(superseded) in the same
@@ -204,7 +205,7 @@ type NewTurn struct {
 	Options   Options
 }
 
-// Start takes a turn out of line to be answered.
+// Start begins a turn that was stored before it could be answered.
 type Start struct {
 	// Parent is resolved, as in NewTurn.
 	Parent RowID

@@ -116,6 +116,8 @@ type arrival struct {
 	unsure bool
 	// sender is the context of the request, which bounds the wait for a place and nothing else.
 	sender context.Context
+	// stopped says that a reply was stopped for it, after its caps were asked.
+	stopped bool
 	// admitted says that a place among the running replies is taken for it.
 	admitted bool
 	// starts is set if this is no delivery but the start of a turn in line.

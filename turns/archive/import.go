@@ -131,7 +131,7 @@ func (i *importer) conversation(ctx context.Context, line []byte) error {
 	if err != nil {
 		return err
 	}
-	r := records{lines: i.lines, check: check, sum: newSum(c)}
+	r := records{lines: i.lines, check: check, sum: newSum(c), tenant: i.options.Tenant}
 	written, err := i.to.WriteArchived(ctx, c, r.all(ctx), i.options.Dry)
 	switch {
 	case err != nil:
@@ -191,6 +191,8 @@ type records struct {
 	sum   *sum
 	end   endLine
 	turns int
+	// tenant is what turns in line are to be answered under; empty: as they were.
+	tenant turns.Tenant
 }
 
 // all reads them one by one. An error is the last that it gives.
@@ -236,6 +238,9 @@ func (r *records) next(ctx context.Context) (record turns.ArchivedRecord, ended 
 	if err := r.check.record(record); err != nil {
 		return record, false, err
 	}
+	if err := moveTo(record.Row, r.tenant); err != nil {
+		return record, false, err
+	}
 	r.end.add(record)
 	if kind == kindTurn {
 		r.turns++
@@ -250,6 +255,21 @@ func (r *records) ended(said endLine) error {
 			said.Defaults, said.Rows, said.Calls, r.end.Defaults, r.end.Rows, r.end.Calls))
 	}
 	return r.check.ended(r.lines.number)
+}
+
+// moveTo has a turn in line answered under another tenant.
+func moveTo(row *turns.ArchivedRow, tenant turns.Tenant) error {
+	if row == nil || row.Waiting == "" || tenant == "" {
+		return nil
+	}
+	w, err := turns.DecodeWaiting([]byte(row.Waiting))
+	if err != nil {
+		return err
+	}
+	w.Caller.Tenant = tenant
+	moved, err := turns.EncodeWaiting(w)
+	row.Waiting = turns.RawJSON(moved)
+	return err
 }
 
 // readRecord reads a line that is neither a beginning nor an end.

@@ -50,7 +50,9 @@ WITH item AS (
 	ORDER BY c.conversation_key FOR NO KEY UPDATE OF c
 ), asked AS (
 	SELECT u.conversation_key, u.cancelled_generation < e.generation
-		AND e.generation BETWEEN u.generation AND u.generation + 1 AND (u.waiting <> '') = e.starts AS open
+		AND e.generation BETWEEN u.generation AND u.generation + 1 AND CASE WHEN e.starts THEN u.waiting <> '' OR NOT EXISTS (
+			SELECT 1 FROM turns r WHERE r.conversation_key = u.conversation_key AND r.responds_to = u.id AND r.calls > 0)
+			ELSE u.waiting = '' END AS open
 	FROM locked l JOIN eligible e ON e.conversation_key = l.conversation_key
 	JOIN turns u ON u.conversation_key = l.conversation_key AND u.id = e.turn_id
 	WHERE NOT e.is_new AND u.role = 'user' ORDER BY u.conversation_key FOR NO KEY UPDATE OF u
@@ -96,7 +98,7 @@ WITH item AS (
 		w.generation, w.at
 	FROM won w WHERE w.is_new
 ), newer AS (
-	UPDATE turns u SET generation = w.generation, slot_version = u.slot_version + CASE WHEN w.starts THEN 0 ELSE 1 END,
+	UPDATE turns u SET generation = w.generation, slot_version = u.slot_version + CASE WHEN w.generation > u.generation OR w.supersede IS NOT NULL THEN 1 ELSE 0 END,
 		waiting = '', parent_id = CASE WHEN w.starts THEN w.parent_id ELSE u.parent_id END
 	FROM won w
 	WHERE NOT w.is_new AND u.conversation_key = w.conversation_key AND u.id = w.turn_id AND u.role = 'user'

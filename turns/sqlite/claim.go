@@ -88,7 +88,9 @@ const claimReply = `INSERT INTO turns (conversation_key, id, role, parent_id, se
 			WHERE conversation_key = @key), 0) = @version
 		AND EXISTS (SELECT 1 FROM workers WHERE worker_id = @owner AND dead = 0)
 		AND NOT EXISTS (SELECT 1 FROM turns WHERE conversation_key = @key AND id = @turn
-			AND (@new OR cancelled_generation >= @generation OR (waiting <> '') <> @starts))
+			AND (@new OR cancelled_generation >= @generation OR CASE WHEN @starts THEN waiting = '' AND EXISTS (
+				SELECT 1 FROM turns r WHERE r.conversation_key = @key AND r.responds_to = @turn AND r.calls > 0)
+				ELSE waiting <> '' END))
 	ON CONFLICT (conversation_key, id) DO NOTHING
 	ON CONFLICT (conversation_key, responds_to, attempt) DO NOTHING
 	ON CONFLICT (conversation_key, responds_to) WHERE role = 'assistant' AND status <> 'abandoned' DO NOTHING

@@ -28,6 +28,7 @@ func lines() []promise {
 		{"a departure is a compare-and-set, and of a turn in line alone", aDepartureIsACompareAndSet},
 		{"a departure that the table has not is a typed error", aDepartureGoesByTheTable},
 		{"a turn that left the line is regenerated like another", aDepartedTurnIsRegenerated},
+		{"a turn that left the line can be hung elsewhere until it was called for", aDepartedTurnIsStartedOnce},
 		{"a turn in line has no reply to stop", aTurnInLineHasNothingToStop},
 		{"places are read in one statement, each for itself", placesAreRead},
 		{"idle lines are found by pages, and busy ones are not", idleLinesAreFound},
@@ -338,6 +339,25 @@ func aDepartedTurnIsRegenerated(t *testing.T, w *world) {
 	second := w.win(w.regenerate(c, waiting))
 	require.Equal(t, second.Reply.ID, w.lookup(c, waiting).Live.ID)
 	require.EqualValues(t, 2, w.lookup(c, waiting).Turn.Generation)
+}
+
+func aDepartedTurnIsStartedOnce(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	waiting := w.enqueue(c)
+	_, err := w.Store.LeaveLine(w.ctx, w.leaving(c, waiting))
+	require.NoError(t, err)
+	w.finish(completing(claim, 0, whole("a")))
+	start := w.regenerate(c, waiting)
+	start.Start = &turns.Start{Parent: claim.Turn.Row()}
+	w.win(start)
+	st := w.lookup(c, waiting)
+	require.Equal(t, claim.Turn.Row(), st.Turn.Parent)
+	require.Equal(t, waiting, st.LastTurn)
+	require.EqualValues(t, 2, st.Turn.Generation)
+	w.finish(completing(start, 0, whole("b")))
+	again := w.regenerate(c, waiting)
+	again.Start = &turns.Start{Parent: claim.Reply.ID.Row()}
+	w.lose(again)
 }
 
 func aTurnInLineHasNothingToStop(t *testing.T, w *world) {
