@@ -185,6 +185,9 @@ func (d Delivery) validate(maxContent int) error {
 	if in.Turn.IsZero() {
 		return invalid("input.turn_id", "must be a UUID other than the nil one; mint it once, before the first send")
 	}
+	if in.ParentSet && in.Parent == in.Turn.Row() {
+		return invalid("input.parent_id", "is the turn itself; name what is above it, or root")
+	}
 	if size := SizeOf(in.Content); size > maxContent {
 		return &Error{Code: CodeContentTooLarge, Field: "input.content",
 			Problem: fmt.Sprintf("is %d bytes and the limit is %d; send less", size, maxContent),

@@ -121,6 +121,9 @@ func (s *Service) ListTurns(ctx context.Context, caller Caller, q ListQuery) ([]
 		return nil, "", err
 	}
 	entries, next, err := s.userTurns(ctx, key, from, size)
+	if errors.Is(err, ErrTurnDeleted) && q.Leaf.IsZero() && q.PageToken == "" {
+		return nil, "", lostRace() // the current leaf was deleted since it was read, and there is another now
+	}
 	if err != nil {
 		return nil, "", err
 	}
@@ -153,12 +156,22 @@ func (s *Service) userTurns(ctx context.Context, key ConversationKey, from RowID
 	return entries, next, nil
 }
 
-// noLeaf says why no path leads up from a row.
+// noLeaf says why no path begins at a row.
 func (s *Service) noLeaf(ctx context.Context, key ConversationKey, leaf RowID) error {
-	if _, err := s.store.FindTurn(ctx, key, leaf); err != nil && !errors.Is(err, ErrNotFound) {
+	_, err := s.store.FindTurn(ctx, key, leaf)
+	switch {
+	case errors.Is(err, ErrTurnDeleted):
+		gone := TurnDeleted()
+		gone.Field, gone.Problem = "leaf_id", "was deleted; list from another leaf"
+		return gone
+	case errors.Is(err, ErrNotFound):
+		return NotFound("leaf in this conversation", "leaf_id")
+	case err != nil:
 		return err
 	}
-	return NotFound("leaf in this conversation", "leaf_id")
+	waits := NotFound("leaf in this conversation", "leaf_id")
+	waits.Problem = "waits in line, so it has no place in the tree yet; read it with GetTurn"
+	return waits
 }
 
 // listFrom is the row a page starts at.

@@ -84,7 +84,8 @@ type Claims interface {
 	// that does not exist.
 	Lookup(ctx context.Context, q LookupQuery) (Standing, error)
 	// ReadPath reads rows from a row upwards to the root, newest first, up to a limit. It returns no rows if the first row
-	// does not exist. A row is read by its key, so a path costs as much in a long conversation as in a short one.
+	// does not exist, was erased, or is a turn in line, which has no place yet. A row is read by its key, so a path costs as
+	// much in a long conversation as in a short one.
 	ReadPath(ctx context.Context, key ConversationKey, from RowID, limit PathLimit) ([]PathRow, error)
 	// Claim inserts replies in flight, each with its call row, its user turn if that is new, and its conversation if
 	// that is new. An item is won only if the conversation is still at ExpectVersion and not deleted, the slot is free,

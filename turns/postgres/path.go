@@ -20,7 +20,7 @@ const (
 WITH RECURSIVE path AS (
 	SELECT r.id, r.parent_id, 1 AS depth, octet_length(r.content)::bigint AS bytes, 1 + least(octet_length(r.content),
 		@row_bytes::int)::bigint / @token_bytes::int AS tokens, COALESCE(@until::uuid, CASE WHEN` + carriesStart + `END) AS until
-	FROM turns r WHERE r.conversation_key = @key AND r.id = @from AND @rows::int > 0
+	FROM turns r WHERE r.conversation_key = @key AND r.id = @from AND NOT r.erased AND r.waiting = '' AND @rows::int > 0
 	UNION ALL
 	SELECT r.id, r.parent_id, path.depth + 1, path.bytes + octet_length(r.content), path.tokens + 1 + least(octet_length(r.content),
 		@row_bytes::int) / @token_bytes::int, COALESCE(path.until, CASE WHEN` + carriesStart + `END)

@@ -12,7 +12,7 @@ import (
 const readPath = `WITH RECURSIVE up (id, parent_id, depth, bytes, tokens, until) AS (
 		SELECT r.id, r.parent_id, 1, octet_length(r.content), 1 + min(octet_length(r.content), @row_bytes) / @token_bytes,
 			COALESCE(@until, CASE WHEN ` + carriesStart + `END)
-		FROM turns r WHERE r.conversation_key = @key AND r.id = @from
+		FROM turns r WHERE r.conversation_key = @key AND r.id = @from AND NOT r.erased AND r.waiting = ''
 		UNION ALL
 		SELECT r.id, r.parent_id, up.depth + 1, up.bytes + octet_length(r.content),
 			up.tokens + 1 + min(octet_length(r.content), @row_bytes) / @token_bytes,

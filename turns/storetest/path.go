@@ -15,6 +15,7 @@ func paths() []promise {
 		{"a path has at most so many rows", aPathIsBounded},
 		{"a path ends with the row that takes it to so many bytes", aPathIsBoundedInBytes},
 		{"a path of a row that does not exist is empty", aPathOfNothingIsEmpty},
+		{"no path begins at an erased row or at a turn in line", noPathBeginsWhereNoPlaceIs},
 		{"a path follows parents and leaves siblings out", aPathLeavesSiblingsOut},
 		{"a path carries the content of both kinds of rows", aPathCarriesContent},
 	}
@@ -56,6 +57,18 @@ func aPathGoesToTheRoot(t *testing.T, w *world) {
 	}
 	require.True(t, rows[len(rows)-1].Parent.IsZero())
 	require.Equal(t, ids[3:], idsOf(w.path(c, ids[3], 100)))
+}
+
+func noPathBeginsWhereNoPlaceIs(t *testing.T, w *world) {
+	c, root := w.answered()
+	gone := w.answeredBelow(c, root.Reply.ID.Row())
+	w.deleteTurn(c, gone.Turn)
+	running := w.win(w.next(c))
+	waiting := w.enqueue(c)
+	for _, id := range []turns.RowID{gone.Turn.Row(), gone.Reply.ID.Row(), waiting.Row()} {
+		require.Empty(t, w.path(c, id, 10))
+	}
+	require.Len(t, w.path(c, running.Reply.ID.Row(), 10), 4)
 }
 
 func aPathIsBounded(t *testing.T, w *world) {

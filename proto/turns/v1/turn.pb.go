@@ -837,7 +837,9 @@ type isTurnInput_Parent interface {
 }
 
 type TurnInput_ParentId struct {
-	// The reply or user turn above it, of the same conversation.
+	// The reply or user turn above it, of the same conversation. An abandoned reply can be that, and its text is then no part
+	// of what the model is asked. Fails with NOT_FOUND if it is not in the conversation or waits in line, with TURN_DELETED
+	// if it was deleted, and with INVALID_FIELD if it is the turn itself.
 	ParentId string `protobuf:"bytes,3,opt,name=parent_id,json=parentId,proto3,oneof"`
 }
 

@@ -547,7 +547,8 @@ type ListTurnsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whose turns to list.
 	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	// The leaf to begin at. If empty, the current one.
+	// The leaf to begin at: a reply, or a user turn. If empty, the current one. Fails with TURN_DELETED if it was deleted, and
+	// with NOT_FOUND if it is not in the conversation, or waits in line and so has no place in the tree yet.
 	LeafId string `protobuf:"bytes,2,opt,name=leaf_id,json=leafId,proto3" json:"leaf_id,omitempty"`
 	// How many entries to return at most: up to 200, and 50 if 0. A page also ends at 1 MiB, but is never without an entry.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
