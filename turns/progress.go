@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
-	"unicode/utf8"
 )
 
 // noProgressRounds is how often in a row the same must happen before a turn is refused.
@@ -68,38 +68,27 @@ func checkProgress(path []PathRow, content []Block) error {
 	return nil
 }
 
-// recurs finds a tool of which something recurs in all rounds. Only tools that are called in each are looked at more closely.
+// recurs finds a tool of which something recurs in all rounds.
 func recurs(rounds []round, keys func(r round, tool string) map[[sha256.Size]byte]bool) (tool string, ok bool) {
 	seen := make(map[string]bool)
 	for _, use := range rounds[0].calls {
-		if seen[use.Name] || !calledInAll(rounds, use.Name) {
+		if seen[use.Name] {
 			continue
 		}
 		seen[use.Name] = true
-		for key := range keys(rounds[0], use.Name) {
-			everywhere := true
-			for _, r := range rounds[1:] {
-				everywhere = everywhere && keys(r, use.Name)[key]
+		everywhere := keys(rounds[0], use.Name)
+		for _, r := range rounds[1:] {
+			if len(everywhere) == 0 {
+				break
 			}
-			if everywhere {
-				return use.Name, true
-			}
+			there := keys(r, use.Name)
+			maps.DeleteFunc(everywhere, func(key [sha256.Size]byte, _ bool) bool { return !there[key] })
+		}
+		if len(everywhere) > 0 {
+			return use.Name, true
 		}
 	}
 	return "", false
-}
-
-func calledInAll(rounds []round, tool string) bool {
-	for _, r := range rounds {
-		called := false
-		for _, use := range r.calls {
-			called = called || use.Name == tool
-		}
-		if !called {
-			return false
-		}
-	}
-	return true
 }
 
 // callKeys are digests of the arguments that a tool was called with in a round.
@@ -155,14 +144,7 @@ func canonicalJSON(text string) []byte {
 const maxToolName = 64
 
 func noProgress(tool, kind, what string) error {
-	if len(tool) > maxToolName {
-		cut := maxToolName
-		for cut > 0 && !utf8.RuneStart(tool[cut]) {
-			cut--
-		}
-		tool = tool[:cut]
-	}
 	return &Error{Code: CodeNoProgress, Field: "input.content",
 		Problem: what + "; find out why, or send the turn under a new id with override_no_progress to go on",
-		Meta:    map[string]string{"tool": tool, "repeated": kind}}
+		Meta:    map[string]string{"tool": cutAtRune(tool, maxToolName), "repeated": kind}}
 }

@@ -8,19 +8,13 @@ import (
 // Retention is the port by which conversations that nobody uses any more are deleted. Like Archive it is no part of Store.
 type Retention interface {
 	ArchiveReader
-	// DeleteUnused leaves only the mark of a conversation that was last used longer than a time ago;
-	// deleted is false if it was used since, is deleted already or missing, or has a reply in flight or held or a turn in
-	// line. With dry nothing is written.
+	// DeleteUnused leaves only the mark of a conversation that was last used longer than a time ago; deleted is false if it
+	// was used since, is deleted already or missing, or has a reply in flight or held or a turn in line. With dry nothing is
+	// written.
 	DeleteUnused(ctx context.Context, key ConversationKey, unusedFor time.Duration, dry bool) (deleted bool, err error)
-}
-
-// eraser is a store that removes the rows of a deleted conversation by itself. Of another one the workers do.
-type eraser interface {
+	// EraseConversation is that of Deletions.
 	EraseConversation(ctx context.Context, key ConversationKey, limit int) (left bool, err error)
 }
-
-// purgeRows is how many rows of a conversation are removed in one commit.
-const purgeRows = 200
 
 // PurgeSelection says which conversations are purged.
 type PurgeSelection struct {
@@ -79,9 +73,8 @@ func (p *Purged) one(ctx context.Context, store Retention, s PurgeSelection, nam
 		return nil
 	}
 	p.Deleted++
-	erasing, left := store.(eraser)
-	for left = left && !s.Dry; left && err == nil; {
-		left, err = erasing.EraseConversation(ctx, name.Key, purgeRows)
+	for left := !s.Dry; left && err == nil; {
+		left, err = store.EraseConversation(ctx, name.Key, eraseRows)
 	}
 	return err
 }

@@ -87,9 +87,9 @@ func isPartOf(path []PathRow) bool { return len(path) > 0 && !path[len(path)-1].
 // water of its rows and bytes as well.
 func (q Question) cut(m measure, budget int64, part bool) (int, error) {
 	low := budget / lowWaterOf * lowWaterParts
-	most := room{rows: len(m.steps), bytes: sizeOf(m.steps)}
+	most := room{rows: math.MaxInt, bytes: math.MaxInt}
 	if part {
-		most = room{rows: most.rows * lowWaterParts / lowWaterOf, bytes: most.bytes / lowWaterOf * lowWaterParts}
+		most = room{rows: len(m.steps) * lowWaterParts / lowWaterOf, bytes: sizeOf(m.steps) / lowWaterOf * lowWaterParts}
 	}
 	least, best, all := -1, -1, -1
 	if !answersCalls(q.Turn.Content) {
