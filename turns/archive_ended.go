@@ -3,12 +3,12 @@ package turns
 // An archive holds what has ended. What has not is put into it as if its worker had gone at the moment of the copy: who has
 // the copy has no worker that could go on.
 
-// Unended are the replies of one conversation that were put into an archive as ended, by id.
-type Unended map[ReplyID]*ArchivedRow
+// unended are the replies of one conversation that were put into an archive as ended, by id.
+type unended map[ReplyID]*ArchivedRow
 
-// End makes an ended reply of one that is in flight or held, whose stored log and calls are given. Its end is its
+// end makes an ended reply of one that is in flight or held, whose stored log and calls are given. Its end is its
 // beginning, so that two copies of the same reply are the same.
-func (u Unended) End(r *ArchivedRow, log []Piece, calls []ArchivedCall) error {
+func (u unended) end(r *ArchivedRow, log []Piece, calls []ArchivedCall) error {
 	content, err := EncodePieces(log)
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (u Unended) End(r *ArchivedRow, log []Piece, calls []ArchivedCall) error {
 	u[ReplyID(r.ID)] = r
 	var sum Usage
 	for i := range calls {
-		u.Close(&calls[i])
+		u.close(&calls[i])
 		sum = sum.Add(calls[i].usage())
 	}
 	r.InputTokens, r.CacheReadTokens, r.CacheWriteTokens = sum.Input, sum.CacheRead, sum.CacheWrite
@@ -34,9 +34,9 @@ func (u Unended) End(r *ArchivedRow, log []Piece, calls []ArchivedCall) error {
 	return nil
 }
 
-// Close closes a call that is open as one of which nobody knows what became: by estimate, and at no price, since prices are
+// close closes a call that is open as one of which nobody knows what became: by estimate, and at no price, since prices are
 // not stored. A closed one stays as it is.
-func (u Unended) Close(c *ArchivedCall) {
+func (u unended) close(c *ArchivedCall) {
 	if c.Class != "" {
 		return
 	}

@@ -47,40 +47,27 @@ func (s *Store) ArchiveNames(ctx context.Context, after turns.ConversationKey, l
 // ReadArchived implements turns.ArchiveReader.
 func (s *Store) ReadArchived(ctx context.Context, key turns.ConversationKey, head func(turns.ArchivedConversation) error,
 	record func(turns.ArchivedRecord) error) error {
-	r := archiveReader{key: zeronull.UUID(key), unended: turns.Unended{}, record: record}
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return s.archiveTx(ctx, "read a conversation for an archive", snapshot, func(t archiveTx) error {
-		r.t = t
-		found, err := pageOf[turns.ArchivedConversation](ctx, t, readArchivedConversation, pgx.NamedArgs{"key": r.key})
+		pages := archivePages{ctx, t, zeronull.UUID(key)}
+		found, err := pageOf[turns.ArchivedConversation](pages, readArchivedConversation, pgx.NamedArgs{})
 		switch {
 		case err != nil:
 			return err
 		case len(found) == 0:
 			return theirs{turns.NotFound("conversation", "conversation_id")}
 		}
-		c := found[0]
-		c.Bury()
-		if err := head(c); err != nil {
-			return theirs{err}
-		}
-		if c.DeletedAt.IsZero() {
-			if err := r.defaults(ctx); err != nil {
-				return err
-			}
-			if err := r.rows(ctx); err != nil {
-				return err
-			}
-		}
-		return r.calls(ctx)
+		return turns.ReadArchive(pages, found[0],
+			func(c turns.ArchivedConversation) error { return asTheirs(head(c)) },
+			func(r turns.ArchivedRecord) error { return asTheirs(record(r)) })
 	})
 }
 
-// archiveReader reads the records of one conversation, in one snapshot.
-type archiveReader struct {
-	t       archiveTx
-	key     zeronull.UUID
-	unended turns.Unended
-	record  func(turns.ArchivedRecord) error
+// archivePages implements turns.ArchivePages.
+type archivePages struct {
+	ctx context.Context
+	t   archiveTx
+	key zeronull.UUID
 }
 
 const (
@@ -104,88 +91,44 @@ const (
 	readArchivedLog = `SELECT pieces FROM reply_chunks WHERE conversation_key = @key AND reply_id = @reply ORDER BY start_offset`
 )
 
-func (r archiveReader) defaults(ctx context.Context) error {
-	args := pgx.NamedArgs{"key": r.key, "after": int32(0), "limit": archivePage}
-	for {
-		page, err := pageOf[turns.ArchivedDefaults](ctx, r.t, readArchivedDefaults, args)
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		for i := range page {
-			if err := r.record(turns.ArchivedRecord{Defaults: &page[i]}); err != nil {
-				return theirs{err}
-			}
-		}
-		args["after"] = page[len(page)-1].Version
-	}
+func (p archivePages) DefaultsAfter(version int32) ([]turns.ArchivedDefaults, error) {
+	return pageOf[turns.ArchivedDefaults](p, readArchivedDefaults, pgx.NamedArgs{"after": version, "limit": archivePage})
 }
 
-func (r archiveReader) rows(ctx context.Context) error {
-	args := pgx.NamedArgs{"key": r.key, "after": int64(0), "limit": archivePage, "bytes": archiveBytes}
-	for {
-		page, err := pageOf[turns.ArchivedRow](ctx, r.t, readArchivedRows, args)
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		for i := range page {
-			if err := r.row(ctx, &page[i]); err != nil {
-				return err
-			}
-		}
-		args["after"] = page[len(page)-1].Seq
-	}
+func (p archivePages) RowsAfter(seq int64) ([]turns.ArchivedRow, error) {
+	return pageOf[turns.ArchivedRow](p, readArchivedRows, pgx.NamedArgs{"after": seq, "limit": archivePage, "bytes": archiveBytes})
 }
 
-func (r archiveReader) row(ctx context.Context, row *turns.ArchivedRow) error {
-	unended := row.Status == turns.StatusInFlight || row.Status == turns.StatusHeld
-	if unended {
-		if err := r.end(ctx, row); err != nil {
-			return err
-		}
-	}
-	if err := r.record(turns.ArchivedRecord{Row: row, Unended: unended}); err != nil {
-		return theirs{err}
-	}
-	return nil
+func (p archivePages) CallsAfter(id turns.CallID) ([]turns.ArchivedCall, error) {
+	return pageOf[turns.ArchivedCall](p, readArchivedCalls, pgx.NamedArgs{"after": [16]byte(id.UUID), "limit": archivePage})
 }
 
-// end makes an ended reply of one that has not. Only one without content has its log in chunks.
-func (r archiveReader) end(ctx context.Context, row *turns.ArchivedRow) error {
-	args := pgx.NamedArgs{"key": r.key, "reply": zeronull.UUID(row.ID.UUID)}
+func (p archivePages) CallsOf(reply *turns.ArchivedRow) ([]turns.ArchivedCall, error) {
+	return pageOf[turns.ArchivedCall](p, readArchivedCallsOf, pgx.NamedArgs{"reply": zeronull.UUID(reply.ID.UUID)})
+}
+
+// LogOf reads the chunks of a reply without content; any other has its log there.
+func (p archivePages) LogOf(reply *turns.ArchivedRow) ([]turns.Piece, error) {
 	var chunks []string
-	var err error
-	if row.Content == "" {
-		if chunks, err = r.t.texts(ctx, readArchivedLog, args); err != nil {
-			return err
+	if reply.Content == "" {
+		var err error
+		if chunks, err = readPage(p, readArchivedLog, pgx.NamedArgs{"reply": zeronull.UUID(reply.ID.UUID)}, pgx.RowTo[string]); err != nil {
+			return nil, err
 		}
 	}
-	log, err := decodeLog(string(row.Content), chunks)
-	if err != nil {
-		return theirs{err}
-	}
-	calls, err := pageOf[turns.ArchivedCall](ctx, r.t, readArchivedCallsOf, args)
-	if err != nil {
-		return err
-	}
-	if err := r.unended.End(row, log, calls); err != nil {
-		return theirs{err}
-	}
-	return nil
+	log, err := decodeLog(string(reply.Content), chunks)
+	return log, asTheirs(err)
 }
 
-func (r archiveReader) calls(ctx context.Context) error {
-	args := pgx.NamedArgs{"key": r.key, "after": [16]byte{}, "limit": archivePage}
-	for {
-		page, err := pageOf[turns.ArchivedCall](ctx, r.t, readArchivedCalls, args)
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		for i := range page {
-			r.unended.Close(&page[i])
-			if err := r.record(turns.ArchivedRecord{Call: &page[i]}); err != nil {
-				return theirs{err}
-			}
-		}
-		args["after"] = [16]byte(page[len(page)-1].ID.UUID)
-	}
+// pageOf is all rows that a statement gives of the conversation, as an archived type.
+func pageOf[T any](p archivePages, sql string, args pgx.NamedArgs) ([]T, error) {
+	return readPage(p, sql, args, scanArchived[T])
+}
+
+// readPage is all rows that a statement gives of the conversation.
+func readPage[T any](p archivePages, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) ([]T, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, p.t.limits.statement)
+	defer cancel()
+	args["key"] = p.key
+	return all(ctx, p.t, sql, args, scan)
 }

@@ -18,6 +18,13 @@ type theirs struct{ error }
 
 func (e theirs) Unwrap() error { return e.error }
 
+func asTheirs(err error) error {
+	if err == nil {
+		return nil
+	}
+	return theirs{err}
+}
+
 // archiveTx runs do in a transaction. It is not tried again: what do hands on, it has handed on.
 func (s *Store) archiveTx(ctx context.Context, op string, options pgx.TxOptions, do func(archiveTx) error) error {
 	conn, err := s.pool.take(ctx)
@@ -31,26 +38,4 @@ func (s *Store) archiveTx(ctx context.Context, op string, options pgx.TxOptions,
 		return own.error
 	}
 	return mapError(op, err, options.AccessMode != pgx.ReadOnly)
-}
-
-// pageOf is all rows that a statement gives, as an archived type.
-func pageOf[T any](ctx context.Context, t archiveTx, sql string, args pgx.NamedArgs) ([]T, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.limits.statement)
-	defer cancel()
-	rows, err := t.Query(ctx, sql, args)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scanArchived[T])
-}
-
-// texts is the one column of a statement.
-func (t archiveTx) texts(ctx context.Context, sql string, args pgx.NamedArgs) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.limits.statement)
-	defer cancel()
-	rows, err := t.Query(ctx, sql, args)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

@@ -105,13 +105,16 @@ func endRunning(ctx context.Context, tx pgx.Tx, sql string, args pgx.NamedArgs) 
 	return ended, err
 }
 
+// leaveMark leaves of a conversation the mark that it was deleted.
+const leaveMark = `
+UPDATE conversations c SET deleted_at = clock_timestamp(), update_time = clock_timestamp(), version = c.version + 1, subject = '',
+	title = '', defaults = '', labels = '{}', leaf_id = NULL, last_turn_id = NULL
+WHERE c.conversation_key = @key`
+
 const markDeleted = `
 WITH unlined AS (
 	UPDATE turns u SET waiting = '' WHERE u.conversation_key = @key AND u.role = 'user' AND u.waiting <> ''
-)
-UPDATE conversations SET deleted_at = clock_timestamp(), update_time = clock_timestamp(), version = version + 1, subject = '',
-	title = '', defaults = '', labels = '{}', leaf_id = NULL, last_turn_id = NULL
-WHERE conversation_key = @key`
+)` + leaveMark
 
 // DeleteConversation implements turns.Deletions.
 func (s *Store) DeleteConversation(ctx context.Context, key turns.ConversationKey) (turns.Deletion, error) {

@@ -14,10 +14,7 @@ import (
 var _ turns.Retention = (*Store)(nil)
 
 // Any claim moves update_time of the row that is locked here, so nothing can have begun since the last use.
-const deleteUnused = `
-UPDATE conversations c SET deleted_at = clock_timestamp(), update_time = clock_timestamp(), version = c.version + 1, subject = '',
-	title = '', defaults = '', labels = '{}', leaf_id = NULL, last_turn_id = NULL
-WHERE c.conversation_key = @key AND c.deleted_at IS NULL AND c.update_time < clock_timestamp() - @unused * interval '1 microsecond'
+const deleteUnused = leaveMark + ` AND c.deleted_at IS NULL AND c.update_time < clock_timestamp() - @unused * interval '1 microsecond'
 	AND NOT EXISTS (SELECT 1 FROM turns r WHERE r.conversation_key = @key AND r.role = 'assistant' AND r.status <> 'abandoned'
 		AND r.status IN ('in_flight', 'held'))
 	AND NOT EXISTS (SELECT 1 FROM turns u WHERE u.conversation_key = @key AND u.role = 'user' AND u.waiting <> '')`

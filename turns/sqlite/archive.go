@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/turnd/turnd/turns"
 )
@@ -46,34 +45,22 @@ func (s *Store) ArchiveNames(ctx context.Context, after turns.ConversationKey, l
 func (s *Store) ReadArchived(ctx context.Context, key turns.ConversationKey, head func(turns.ArchivedConversation) error,
 	record func(turns.ArchivedRecord) error) error {
 	return s.readTx(ctx, "read a conversation for an archive", func(t *tx) error {
-		r := archiveReader{t, arg("key", key[:]), turns.Unended{}, record}
 		var c turns.ArchivedConversation
-		found, err := t.found(readArchivedConversation, []any{r.key}, cells(&c)...)
+		found, err := t.found(readArchivedConversation, []any{arg("key", key[:])}, cells(&c)...)
 		switch {
 		case err != nil:
 			return err
 		case !found:
 			return turns.NotFound("conversation", "conversation_id")
 		}
-		c.Bury()
-		if err := head(c); err != nil {
-			return err
-		}
-		if c.DeletedAt.IsZero() {
-			if err := errors.Join(r.defaults(), r.rows()); err != nil {
-				return err
-			}
-		}
-		return r.calls()
+		return turns.ReadArchive(archivePages{t, key}, c, head, record)
 	})
 }
 
-// archiveReader reads the records of one conversation, in one snapshot.
-type archiveReader struct {
-	t       *tx
-	key     any
-	unended turns.Unended
-	record  func(turns.ArchivedRecord) error
+// archivePages implements turns.ArchivePages.
+type archivePages struct {
+	t   *tx
+	key turns.ConversationKey
 }
 
 const (
@@ -95,101 +82,38 @@ const (
 	WHERE conversation_key = @key AND reply_id = @reply ORDER BY number, epoch`
 )
 
-func (r archiveReader) defaults() error {
-	for after := int32(0); ; {
-		page, err := pageOf[turns.ArchivedDefaults](r.t, readArchivedDefaults, r.key, arg("after", after), arg("limit", archivePage))
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		for i := range page {
-			if err := r.record(turns.ArchivedRecord{Defaults: &page[i]}); err != nil {
-				return err
-			}
-		}
-		after = page[len(page)-1].Version
-	}
+func (p archivePages) DefaultsAfter(version int32) ([]turns.ArchivedDefaults, error) {
+	return pageOf[turns.ArchivedDefaults](p, readArchivedDefaults, arg("after", version), arg("limit", archivePage))
 }
 
-func (r archiveReader) rows() error {
-	for after := int64(0); ; {
-		page, err := pageOf[turns.ArchivedRow](r.t, readArchivedRows, r.key, arg("after", after), arg("limit", archivePage), arg("bytes", archiveBytes))
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		for i := range page {
-			if err := r.row(&page[i]); err != nil {
-				return err
-			}
-		}
-		after = page[len(page)-1].Seq
-	}
+func (p archivePages) RowsAfter(seq int64) ([]turns.ArchivedRow, error) {
+	return pageOf[turns.ArchivedRow](p, readArchivedRows, arg("after", seq), arg("limit", archivePage), arg("bytes", archiveBytes))
 }
 
-func (r archiveReader) row(row *turns.ArchivedRow) error {
-	unended := row.Status == turns.StatusInFlight || row.Status == turns.StatusHeld
-	if unended {
-		if err := r.end(row); err != nil {
-			return err
-		}
-	}
-	return r.record(turns.ArchivedRecord{Row: row, Unended: unended})
+func (p archivePages) CallsAfter(id turns.CallID) ([]turns.ArchivedCall, error) {
+	return pageOf[turns.ArchivedCall](p, readArchivedCalls, arg("after", id.UUID[:]), arg("limit", archivePage))
 }
 
-// end makes an ended reply of one that has not. Only one in flight has its log in chunks.
-func (r archiveReader) end(row *turns.ArchivedRow) error {
-	log, err := turns.DecodePieces([]byte(row.Content))
-	if err == nil && row.Status == turns.StatusInFlight {
-		log, err = r.t.archivedLog(r.key, row.ID)
-	}
-	if err != nil {
-		return err
-	}
-	calls, err := pageOf[turns.ArchivedCall](r.t, readArchivedCallsOf, r.key, blob("reply", row.ID.UUID))
-	if err != nil {
-		return err
-	}
-	return r.unended.End(row, log, calls)
+func (p archivePages) CallsOf(reply *turns.ArchivedRow) ([]turns.ArchivedCall, error) {
+	return pageOf[turns.ArchivedCall](p, readArchivedCallsOf, blob("reply", reply.ID.UUID))
 }
 
-func (t *tx) archivedLog(key any, id turns.RowID) (log []turns.Piece, err error) {
-	p := turns.LogPosition{}
-	err = t.query(func(scan func(...any) error) error {
-		var data []byte
-		var starts uint32
-		if err := scan(&starts, &data); err != nil {
-			return err
-		}
-		chunk, err := turns.DecodePieces(data)
-		log = append(log, chunk...)
-		return err
-	}, readChunks, key, blob("reply", id.UUID), arg("from", p.From), arg("upto", p.Until()))
+// LogOf reads the chunks of a reply in flight; any other has its log in its content.
+func (p archivePages) LogOf(reply *turns.ArchivedRow) (log []turns.Piece, err error) {
+	if reply.Status != turns.StatusInFlight {
+		return turns.DecodePieces([]byte(reply.Content))
+	}
+	_, log, err = p.t.chunks(turns.LogPosition{Key: p.key, Reply: turns.ReplyID(reply.ID)})
 	return log, err
 }
 
-func (r archiveReader) calls() error {
-	after := arg("after", []byte{})
-	for {
-		page, err := pageOf[turns.ArchivedCall](r.t, readArchivedCalls, r.key, after, arg("limit", archivePage))
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		for i := range page {
-			r.unended.Close(&page[i])
-			if err := r.record(turns.ArchivedRecord{Call: &page[i]}); err != nil {
-				return err
-			}
-		}
-		after = blob("after", page[len(page)-1].ID.UUID)
-	}
-}
-
-// pageOf is all rows that a statement gives, as an archived type.
-func pageOf[T any](t *tx, text string, args ...any) (list []T, err error) {
-	err = t.query(func(scan func(...any) error) error {
+// pageOf is all rows that a statement gives of the conversation, as an archived type.
+func pageOf[T any](p archivePages, text string, args ...any) (list []T, err error) {
+	err = p.t.query(func(scan func(...any) error) error {
 		var one T
 		err := scan(cells(&one)...)
 		list = append(list, one)
 		return err
-	}, text, args...)
+	}, text, append(args, arg("key", p.key[:]))...)
 	return list, err
 }

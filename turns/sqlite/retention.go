@@ -11,9 +11,7 @@ import (
 var _ turns.Retention = (*Store)(nil)
 
 // Any claim moves update_time, so nothing can have begun since the last use.
-const deleteUnused = `UPDATE conversations SET deleted_at = @now, update_time = @now, version = version + 1, subject = '', title = '',
-		defaults = '', labels = '{}', leaf_id = NULL, last_turn_id = NULL
-	WHERE conversation_key = @key AND deleted_at IS NULL AND update_time < @now - @unused
+const deleteUnused = markDeleted + ` AND deleted_at IS NULL AND update_time < @now - @unused
 		AND NOT EXISTS (SELECT 1 FROM turns live INDEXED BY one_live_reply_per_user_turn WHERE live.conversation_key = @key
 			AND live.role = 'assistant' AND live.status <> 'abandoned' AND live.status IN ('in_flight', 'held'))
 		AND NOT EXISTS (SELECT 1 FROM turns line INDEXED BY turns_in_line WHERE line.conversation_key = @key AND line.role = 'user'

@@ -1,0 +1,82 @@
+package turns
+
+// ArchivePages reads one conversation for ReadArchive, as it was at one moment. A page is what comes next after a place, in
+// the order of an archive; an empty one is the end.
+type ArchivePages interface {
+	DefaultsAfter(version int32) ([]ArchivedDefaults, error)
+	RowsAfter(seq int64) ([]ArchivedRow, error)
+	CallsAfter(id CallID) ([]ArchivedCall, error)
+	// CallsOf reads the calls of a reply, and LogOf what is stored of its log; it has not ended.
+	CallsOf(reply *ArchivedRow) ([]ArchivedCall, error)
+	LogOf(reply *ArchivedRow) ([]Piece, error)
+}
+
+// ReadArchive gives a conversation and then its records, as ArchiveReader says. It ends with the first error.
+func ReadArchive(pages ArchivePages, c ArchivedConversation, head func(ArchivedConversation) error, record func(ArchivedRecord) error) error {
+	c.Bury()
+	if err := head(c); err != nil {
+		return err
+	}
+	r := archiveReader{pages, unended{}, record}
+	if c.DeletedAt.IsZero() {
+		err := inPages(0, pages.DefaultsAfter, func(d *ArchivedDefaults) (int32, error) {
+			return d.Version, record(ArchivedRecord{Defaults: d})
+		})
+		if err != nil {
+			return err
+		}
+		if err := inPages(0, pages.RowsAfter, r.row); err != nil {
+			return err
+		}
+	}
+	return inPages(CallID{}, pages.CallsAfter, r.call)
+}
+
+// inPages has take do each of what is read page by page. It says where that stands.
+func inPages[T, Place any](after Place, read func(Place) ([]T, error), take func(*T) (Place, error)) error {
+	for {
+		page, err := read(after)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for i := range page {
+			if after, err = take(&page[i]); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// archiveReader hands on the rows and calls of one conversation, those that have not ended as if they had.
+type archiveReader struct {
+	pages   ArchivePages
+	unended unended
+	record  func(ArchivedRecord) error
+}
+
+func (r archiveReader) row(row *ArchivedRow) (seq int64, err error) {
+	open := row.Status.stoppable()
+	if open {
+		if err := r.end(row); err != nil {
+			return 0, err
+		}
+	}
+	return row.Seq, r.record(ArchivedRecord{Row: row, Unended: open})
+}
+
+func (r archiveReader) end(row *ArchivedRow) error {
+	log, err := r.pages.LogOf(row)
+	if err != nil {
+		return err
+	}
+	calls, err := r.pages.CallsOf(row)
+	if err != nil {
+		return err
+	}
+	return r.unended.end(row, log, calls)
+}
+
+func (r archiveReader) call(c *ArchivedCall) (CallID, error) {
+	r.unended.close(c)
+	return c.ID, r.record(ArchivedRecord{Call: c})
+}
