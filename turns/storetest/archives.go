@@ -21,6 +21,7 @@ func archives() []promise {
 		{"a reply that has not ended is read as if its worker had gone, with its calls closed", theUnendedIsReadAsEnded},
 		{"a deleted conversation is read as its mark and its ledger", ofADeletedConversationTheMarkIsRead},
 		{"a missing conversation is not read", aMissingConversationIsNotRead},
+		{"a reading ends with the first error that its reader gives", aReadingEndsWithTheFirstError},
 		{"a conversation that is there is not written, and asked for no record", whatIsThereIsNotWritten},
 		{"a record that a rule refuses is named, and nothing of its conversation is written", aRefusedRecordIsNamed},
 		{"an error of the records leaves nothing", anErrorOfTheRecordsLeavesNothing},
@@ -217,6 +218,23 @@ func ofADeletedConversationTheMarkIsRead(t *testing.T, w *world) {
 func aMissingConversationIsNotRead(t *testing.T, w *world) {
 	err := w.archive().ReadArchived(w.ctx, newConversation().key, nil, nil)
 	require.ErrorIs(t, err, turns.ErrNotFound)
+}
+
+func aReadingEndsWithTheFirstError(t *testing.T, w *world) {
+	c, _ := w.history()
+	enough := errors.New("enough")
+	for last := range w.copy(c.key).records {
+		heard := 0
+		err := w.archive().ReadArchived(w.ctx, c.key, func(turns.ArchivedConversation) error { return nil },
+			func(turns.ArchivedRecord) error {
+				if heard++; heard > last {
+					return enough
+				}
+				return nil
+			})
+		require.ErrorIs(t, err, enough)
+		require.Equal(t, last+1, heard)
+	}
 }
 
 func whatIsThereIsNotWritten(t *testing.T, w *world) {
