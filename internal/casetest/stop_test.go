@@ -111,32 +111,6 @@ func TestACancelOfADeadWorkersReplyEndsItAtOnceAndNothingStartsInItAgain(t *test
 	})
 }
 
-func TestC44WhatWasShownBeforeAStopIsInTheHistoryAndNotInTheNextPrompt(t *testing.T) {
-	onEachWire(t, func(t *testing.T, w *world, model string) {
-		s := w.serve()
-		conversation := newID()
-		for i, gateName := range []string{"one", "two", "three"} {
-			w.script(stoppable(gateName, 64, 40))
-			in := ask(conversation, newID(), "turn")
-			in.Options = &turnsv1.GenerationOptions{Model: model}
-			running := s.turn(in, nil)
-			running.at(1 + 39*16)
-			s.cancelTurn(in)
-			told := running.abandons(cancelled)
-			history, err := s.turns.ListTurns(w.ctx, &turnsv1.ListTurnsRequest{ConversationId: conversation})
-			require.NoError(t, err)
-			require.Len(t, history.GetEntries(), i+1)
-			require.Equal(t, told.text, stored(history.GetEntries()[0].GetReply()))
-		}
-		w.script(plain(4))
-		last := ask(conversation, newID(), "and now")
-		last.Options = &turnsv1.GenerationOptions{Model: model}
-		s.turn(last, nil).completes()
-		calls := w.provider.Calls()
-		require.Equal(t, 3*1+2, calls[len(calls)-1].InputTokens, "the prompt holds the user's words alone")
-	})
-}
-
 func TestC47RegenerateReplacesOneReplyAndADoubleClickIsOne(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
 		one, two := w.serve(), w.serve()
