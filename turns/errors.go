@@ -91,6 +91,8 @@ var (
 	ErrUnknownOutcome = errors.New("commit of unknown outcome")
 	// ErrBuried says that this worker was declared dead: its lease had run out. It goes on under a new id.
 	ErrBuried = errors.New("worker was declared dead")
+	// ErrUnreadable says that what is stored in a row does not decode.
+	ErrUnreadable = errors.New("stored row does not decode")
 )
 
 // CodeOf is the code of an error, CodeInternal for one that is none of ours.

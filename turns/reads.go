@@ -25,7 +25,7 @@ const (
 func (s *Service) FollowTarget(ctx context.Context, caller Caller, conversation ConversationID, id RowID) (ConversationKey, Reply, error) {
 	key := KeyOf(caller.Tenant, conversation)
 	turn, err := s.store.FindTurn(ctx, key, id)
-	if err != nil {
+	if err = s.whatDecodes(turn.ID.Row(), err); err != nil {
 		return key, Reply{}, err
 	}
 	if turn.ID.Row() != id {
@@ -53,11 +53,11 @@ func (s *Service) FollowTarget(ctx context.Context, caller Caller, conversation 
 }
 
 // GetTurn reads a user turn and all replies to it, oldest first, by the turn's id or that of one of its replies. Where
-// content is longer than what is shown of it, the reply's Length says so.
+// content is longer than what is shown of it, the reply's Length says so. Where it does not decode, none is shown.
 func (s *Service) GetTurn(ctx context.Context, caller Caller, conversation ConversationID, id RowID) (UserTurn, []Reply, error) {
 	key := KeyOf(caller.Tenant, conversation)
 	turn, err := s.store.FindTurn(ctx, key, id)
-	if err != nil {
+	if err = s.whatDecodes(turn.ID.Row(), err); err != nil {
 		return UserTurn{}, nil, err
 	}
 	replies, err := s.store.RepliesTo(ctx, key, turn.ID, maxReplies)
@@ -71,10 +71,7 @@ func (s *Service) GetTurn(ctx context.Context, caller Caller, conversation Conve
 	}
 	room := turnBytes
 	for i := len(replies) - 1; i >= 0 && room > 0; i-- {
-		if replies[i], err = s.store.ReadReply(ctx, key, replies[i].ID); err != nil {
-			return UserTurn{}, nil, err
-		}
-		if replies[i].Content, err = cutContent(replies[i].Content); err != nil {
+		if replies[i], err = s.shownReply(ctx, key, replies[i].ID); err != nil {
 			return UserTurn{}, nil, err
 		}
 		room -= int(min(replies[i].Length, replyBytes))
@@ -82,14 +79,35 @@ func (s *Service) GetTurn(ctx context.Context, caller Caller, conversation Conve
 	return turn, replies, nil
 }
 
-// cutContent bounds what is shown of a reply.
-func cutContent(content []Piece) ([]Piece, error) {
-	log, err := LogOf(content)
-	if err != nil {
-		return nil, err
+// whatDecodes lets a read go on without what does not decode of a row, which is named in the log.
+func (s *Service) whatDecodes(id RowID, err error) error {
+	if !errors.Is(err, ErrUnreadable) {
+		return err
 	}
-	shown, _, err := log.From(0, replyBytes)
-	return shown, err
+	s.logger.Warn("a stored row does not decode, so it is shown without its content", "row_id", id.String())
+	return nil
+}
+
+// shownReply reads a reply with what is shown of its content.
+func (s *Service) shownReply(ctx context.Context, key ConversationKey, id ReplyID) (Reply, error) {
+	r, err := s.store.ReadReply(ctx, key, id)
+	if err = s.whatDecodes(id.Row(), err); err == nil {
+		r.Content = s.cutContent(id, r.Content)
+	}
+	return r, err
+}
+
+// cutContent bounds what is shown of a reply. Pieces that make no log are shown as none.
+func (s *Service) cutContent(id ReplyID, content []Piece) (shown []Piece) {
+	log, err := LogOf(content)
+	if err == nil {
+		shown, _, err = log.From(0, replyBytes)
+	}
+	if err != nil {
+		_ = s.whatDecodes(id.Row(), ErrUnreadable)
+		return nil
+	}
+	return shown
 }
 
 // ListQuery asks for a page of the path to a leaf; a zero leaf is the conversation's current one.
@@ -151,6 +169,11 @@ func (s *Service) userTurns(ctx context.Context, key ConversationKey, from RowID
 		if len(path) == 0 {
 			return nil, next, s.noLeaf(ctx, key, next)
 		}
+		for _, row := range path {
+			if row.Unreadable && row.User != nil {
+				_ = s.whatDecodes(row.ID, ErrUnreadable)
+			}
+		}
 		entries, next = pageOf(path, size)
 	}
 	return entries, next, nil
@@ -166,7 +189,7 @@ func (s *Service) noLeaf(ctx context.Context, key ConversationKey, leaf RowID) e
 		return gone
 	case errors.Is(err, ErrNotFound):
 		return NotFound("leaf in this conversation", "leaf_id")
-	case err != nil:
+	case err != nil && !errors.Is(err, ErrUnreadable):
 		return err
 	}
 	waits := NotFound("leaf in this conversation", "leaf_id")
@@ -237,13 +260,18 @@ func (s *Service) showReplies(ctx context.Context, key ConversationKey, entries 
 		return err
 	}
 	for i, v := range views {
-		if v.Reply.ID.IsZero() {
-			continue // gone meanwhile
+		r := v.Reply
+		if r.ID.IsZero() {
+			if r, err = s.shownReply(ctx, key, replies[i].ID); isGone(err) || errors.Is(err, ErrNotFound) {
+				continue // gone meanwhile
+			}
+		} else {
+			r.Content = s.cutContent(r.ID, v.Pieces)
 		}
-		*replies[i] = v.Reply
-		if replies[i].Content, err = cutContent(v.Pieces); err != nil {
+		if err != nil {
 			return err
 		}
+		*replies[i] = r
 	}
 	return nil
 }

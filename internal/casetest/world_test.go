@@ -52,7 +52,8 @@ type world struct {
 	provider    *scripted.Server
 	settings    turns.Settings
 	limits      turns.Limits
-	spool       turns.Spool // of the next worker
+	spool       turns.Spool  // of the next worker
+	logger      *slog.Logger // of the next worker; nil: the test's output
 	caps        turns.Capabilities
 	prices      turns.Prices
 	pricesOfTwo turns.Prices // what "two" takes instead, if not zero
@@ -181,7 +182,10 @@ func (w *world) serve() *worker { return w.serveOn(w.store()) }
 
 func (w *world) serveOn(store turns.Store) *worker {
 	t := w.t
-	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	logger := w.logger
+	if logger == nil {
+		logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	}
 	router, err := llm.New(w.models(), llm.Options{Adapters: adapters,
 		Limits: w.limits, Logger: logger, Dial: w.dial})
 	require.NoError(t, err)

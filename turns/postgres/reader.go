@@ -27,11 +27,14 @@ func (s *Store) ReadReply(ctx context.Context, key turns.ConversationKey, id tur
 	if !found {
 		return turns.Reply{}, s.whyMissing(ctx, key, id.Row(), "reply")
 	}
-	reply, err := row.reply()
-	if err != nil {
+	p, err := row.pathRow()
+	switch {
+	case err != nil:
 		return turns.Reply{}, fmt.Errorf("read reply: %w", err)
+	case p.Unreadable:
+		return *p.Reply, fmt.Errorf("read reply: %w", turns.ErrUnreadable)
 	}
-	return *reply, nil
+	return *p.Reply, nil
 }
 
 const findTurn = `
@@ -55,11 +58,14 @@ func (s *Store) FindTurn(ctx context.Context, key turns.ConversationKey, id turn
 	if !found {
 		return turns.UserTurn{}, s.whyMissing(ctx, key, id, "turn")
 	}
-	turn, err := row.userTurn()
-	if err != nil {
+	p, err := row.pathRow()
+	switch {
+	case err != nil:
 		return turns.UserTurn{}, fmt.Errorf("find turn: %w", err)
+	case p.Unreadable:
+		return *p.User, fmt.Errorf("find turn: %w", turns.ErrUnreadable)
 	}
-	return *turn, nil
+	return *p.User, nil
 }
 
 const repliesTo = `
@@ -77,11 +83,11 @@ func (s *Store) RepliesTo(ctx context.Context, key turns.ConversationKey, turn t
 	}
 	replies := make([]turns.Reply, 0, len(rows))
 	for i := range rows {
-		reply, err := rows[i].reply()
+		p, err := rows[i].pathRow()
 		if err != nil {
 			return nil, fmt.Errorf("read replies: %w", err)
 		}
-		replies = append(replies, *reply)
+		replies = append(replies, *p.Reply)
 	}
 	slices.Reverse(replies)
 	return replies, nil
@@ -148,7 +154,9 @@ func (r *entryRow) entry() (e turns.Entry, err error) {
 	e.ReplyCount = r.ReplyCount
 	e.Siblings = column(r.Siblings, func(id *[16]byte) turns.TurnID { return turns.TurnID{UUID: uuid.UUID(*id)} })
 	if r.ReplyCount > 0 {
-		e.Reply, err = r.reply()
+		var p turns.PathRow
+		p, err = r.pathRow()
+		e.Reply = p.Reply
 	}
 	return e, err
 }

@@ -32,7 +32,7 @@ const carriesStart = `@model <> '' AND r.model = @model AND r.role = 'assistant'
 // ReadPath implements turns.Claims.
 func (s *Store) ReadPath(ctx context.Context, key turns.ConversationKey, from turns.RowID, limit turns.PathLimit) (path []turns.PathRow, err error) {
 	err = s.readTx(ctx, "read path", func(t *tx) error {
-		rows, err := t.pathRows(arg("key", key[:]), blob("from", from.UUID), arg("rows", limit.Rows), arg("bytes", limit.Bytes),
+		rows, err := t.anyRows(readPath, arg("key", key[:]), blob("from", from.UUID), arg("rows", limit.Rows), arg("bytes", limit.Bytes),
 			blob("until", limit.Until.UUID), arg("model", limit.Model), arg("tokens", limit.Tokens),
 			arg("token_bytes", turns.LeastBytesPerToken), arg("row_bytes", turns.LeastBytesOfRow))
 		if err != nil {
@@ -53,28 +53,34 @@ func (s *Store) ReadPath(ctx context.Context, key turns.ConversationKey, from tu
 	return path, nil
 }
 
-// pathed is a row of a path; bad says that its options do not decode.
-type pathed struct {
+// anyRow is a row that may hold nonsense; bad says that its options do not decode.
+type anyRow struct {
 	row
 	bad bool
 }
 
-func (t *tx) pathRows(args ...any) (rows []pathed, err error) {
+// anyRows is rows that goes on at one of which the options do not decode, and leaves those out.
+func (t *tx) anyRows(text string, args ...any) (rows []anyRow, err error) {
 	err = t.query(func(scan func(...any) error) error {
-		r, err := scanRow(scan, t.now)
-		bad := isUnreadable(err)
-		rows = append(rows, pathed{r, bad})
-		if bad {
-			return nil
-		}
+		r, err := scanAnyRow(scan, t.now)
+		rows = append(rows, r)
 		return err
-	}, readPath, args...)
+	}, text, args...)
 	return rows, err
+}
+
+func scanAnyRow(scan func(...any) error, now int64, more ...any) (anyRow, error) {
+	r, err := scanRow(scan, now, more...)
+	if isUnreadable(err) {
+		r.reply.Options = turns.Options{}
+		return anyRow{r, true}, nil
+	}
+	return anyRow{r, false}, err
 }
 
 // pathRow is a row as one of a path. A row that does not decode must not end the conversation, so it goes on without what it
 // says.
-func (t *tx) pathRow(key turns.ConversationKey, r pathed) (p turns.PathRow, err error) {
+func (t *tx) pathRow(key turns.ConversationKey, r anyRow) (p turns.PathRow, err error) {
 	p = turns.PathRow{ID: r.id, Parent: r.parent, Unreadable: r.bad}
 	if r.user {
 		if p.User, err = r.userTurn(); err != nil {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/turnd/turnd/turns"
@@ -12,22 +13,33 @@ const readReply = `SELECT ` + rowColumns + `r.content` + rowTables + `
 
 // ReadReply implements turns.Reader.
 func (s *Store) ReadReply(ctx context.Context, key turns.ConversationKey, id turns.ReplyID) (reply turns.Reply, err error) {
-	err = s.readTx(ctx, "read reply", func(t *tx) error {
-		r, found, err := t.reply(key, id)
+	p, err := s.readRow(ctx, "read reply", "reply", readReply, key, id.Row(), arg("key", key[:]), blob("reply", id.UUID))
+	if p.Reply == nil {
+		return turns.Reply{}, err
+	}
+	return *p.Reply, err
+}
+
+// readRow reads the one row that a statement is about, with what ErrUnreadable leaves of it.
+func (s *Store) readRow(ctx context.Context, doing, kind, text string, key turns.ConversationKey, id turns.RowID, args ...any) (p turns.PathRow, err error) {
+	err = s.readTx(ctx, doing, func(t *tx) error {
+		rows, err := t.anyRows(text, args...)
 		if err != nil {
 			return err
 		}
-		if !found {
-			return t.whyMissing(key, id.Row(), "reply")
+		if len(rows) == 0 {
+			return t.whyMissing(key, id, kind)
 		}
-		err = t.fill(key, &r)
-		reply = r.reply
+		p, err = t.pathRow(key, rows[0])
 		return err
 	})
-	if err != nil {
-		return turns.Reply{}, err
+	switch {
+	case err != nil:
+		return turns.PathRow{}, err
+	case p.Unreadable:
+		return p, fmt.Errorf("%s: %w", doing, turns.ErrUnreadable)
 	}
-	return reply, nil
+	return p, nil
 }
 
 func (t *tx) reply(key turns.ConversationKey, id turns.ReplyID) (r row, found bool, err error) {
@@ -44,21 +56,11 @@ const findTurn = `SELECT ` + rowColumns + `r.content` + rowTables + `
 
 // FindTurn implements turns.Reader.
 func (s *Store) FindTurn(ctx context.Context, key turns.ConversationKey, id turns.RowID) (turn turns.UserTurn, err error) {
-	err = s.readTx(ctx, "find turn", func(t *tx) error {
-		rows, err := t.rows(findTurn, arg("key", key[:]), blob("id", id.UUID))
-		if err != nil {
-			return err
-		}
-		if len(rows) == 0 {
-			return t.whyMissing(key, id, "turn")
-		}
-		found, err := rows[0].userTurn()
-		if err == nil {
-			turn = *found
-		}
-		return err
-	})
-	return turn, err
+	p, err := s.readRow(ctx, "find turn", "turn", findTurn, key, id, arg("key", key[:]), blob("id", id.UUID))
+	if p.User == nil {
+		return turns.UserTurn{}, err
+	}
+	return *p.User, err
 }
 
 const repliesTo = `SELECT ` + rowColumns + `''` + rowTables + `
@@ -67,7 +69,7 @@ const repliesTo = `SELECT ` + rowColumns + `''` + rowTables + `
 // RepliesTo implements turns.Reader.
 func (s *Store) RepliesTo(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, limit int) (replies []turns.Reply, err error) {
 	err = s.readTx(ctx, "read replies", func(t *tx) error {
-		rows, err := t.rows(repliesTo, arg("key", key[:]), blob("turn", turn.UUID), arg("limit", limit))
+		rows, err := t.anyRows(repliesTo, arg("key", key[:]), blob("turn", turn.UUID), arg("limit", limit))
 		if err != nil {
 			return err
 		}
@@ -143,9 +145,9 @@ const readShown = `SELECT ` + rowColumns + `'',
 	ORDER BY r.status <> 'abandoned' DESC, r.attempt DESC LIMIT 1`
 
 func (t *tx) shown(key turns.ConversationKey, id turns.TurnID) (reply *turns.Reply, count int, err error) {
-	var r row
+	var r anyRow
 	err = t.query(func(scan func(...any) error) error {
-		r, err = scanRow(scan, t.now, &count)
+		r, err = scanAnyRow(scan, t.now, &count)
 		return err
 	}, readShown, arg("key", key[:]), blob("turn", id.UUID))
 	if err != nil || count == 0 {

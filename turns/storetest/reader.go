@@ -25,6 +25,7 @@ func readers() []promise {
 		{"a turn of a missing row is not found", aMissingTurnIsNotFound},
 		{"what is not found is named alike on every engine", whatIsMissingIsNamed},
 		{"replies to a turn come oldest first with content, at most limit", repliesComeOldestFirst},
+		{"a row that does not decode is read without its content and options, and said to be one", nonsenseIsReadAsSuch},
 		{"nothing returned shares memory with the store", nothingIsShared},
 	}
 }
@@ -136,6 +137,50 @@ func aTurnIsFoundByBothIDs(t *testing.T, w *world) {
 		require.Equal(t, c.id, turn.Conversation)
 		require.Equal(t, claim.NewTurn.Content, turn.Content)
 	}
+}
+
+func nonsenseIsReadAsSuch(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	unreadable := func() {
+		t.Helper()
+		reply, err := w.Store.ReadReply(w.ctx, c.key, claim.Reply.ID)
+		require.ErrorIs(t, err, turns.ErrUnreadable)
+		require.NotContains(t, err.Error(), "nonsense")
+		require.Equal(t, claim.Reply.ID, reply.ID)
+		require.Empty(t, reply.Content)
+		require.Zero(t, reply.Options)
+		for _, shown := range []turns.Reply{w.repliesTo(c, claim.Turn)[0], *w.entries(c, claim.Turn)[claim.Turn].Reply} {
+			require.Equal(t, []any{claim.Reply.ID, reply.Length, reply.Status}, []any{shown.ID, shown.Length, shown.Status})
+			require.Zero(t, shown.Options)
+		}
+	}
+	w.append(fenceOf(claim), 0, opening("ab"))
+	w.exec("UPDATE reply_chunks SET pieces = 'nonsense'")
+	unreadable()
+	w.finish(completing(claim, 3, whole("ab")))
+	w.exec("UPDATE turns SET content = 'nonsense' WHERE id = %s", claim.Reply.ID.UUID)
+	unreadable()
+	w.exec("UPDATE turns SET content = '[]', options = 'nonsense' WHERE id = %s", claim.Reply.ID.UUID)
+	unreadable()
+	for _, column := range []string{"options", "content"} {
+		w.exec("UPDATE turns SET "+column+" = 'nonsense' WHERE id = %s", claim.Turn.UUID)
+		for _, id := range []turns.RowID{claim.Turn.Row(), claim.Reply.ID.Row()} {
+			turn, err := w.Store.FindTurn(w.ctx, c.key, id)
+			require.ErrorIs(t, err, turns.ErrUnreadable)
+			require.NotContains(t, err.Error(), "nonsense")
+			require.Equal(t, []any{claim.Turn, c.id}, []any{turn.ID, turn.Conversation})
+			require.Empty(t, turn.Content)
+			require.Zero(t, turn.Options)
+		}
+	}
+}
+
+func (w *world) repliesTo(c conversation, turn turns.TurnID) []turns.Reply {
+	w.t.Helper()
+	replies, err := w.Store.RepliesTo(w.ctx, c.key, turn, 10)
+	require.NoError(w.t, err)
+	require.NotEmpty(w.t, replies)
+	return replies
 }
 
 func aMissingTurnIsNotFound(t *testing.T, w *world) {

@@ -863,7 +863,7 @@ type UserTurn struct {
 	ParentId string `protobuf:"bytes,3,opt,name=parent_id,json=parentId,proto3" json:"parent_id,omitempty"`
 	// Its number in the conversation. The server assigns it, and later turns get higher ones.
 	Seq int64 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`
-	// The content in normal form.
+	// The content in normal form. Empty if what is stored of it does not decode.
 	Content []*Block `protobuf:"bytes,5,rep,name=content,proto3" json:"content,omitempty"`
 	// The options, unchanged.
 	Options *GenerationOptions `protobuf:"bytes,6,opt,name=options,proto3" json:"options,omitempty"`
@@ -980,7 +980,7 @@ type Reply struct {
 	Generation int32 `protobuf:"varint,7,opt,name=generation,proto3" json:"generation,omitempty"`
 	// Rises each time another worker takes the reply over.
 	Epoch int64 `protobuf:"varint,8,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// What is stored of its content, up to 1 MiB.
+	// What is stored of its content, up to 1 MiB. Empty, with content_truncated, if that does not decode.
 	Content []*Block `protobuf:"bytes,9,rep,name=content,proto3" json:"content,omitempty"`
 	// True if more is stored than content shows. FollowReply gives all of it.
 	ContentTruncated bool `protobuf:"varint,10,opt,name=content_truncated,json=contentTruncated,proto3" json:"content_truncated,omitempty"`
