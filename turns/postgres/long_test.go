@@ -69,16 +69,20 @@ func TestAPathTouchesTheRowsOfItsWindowHoweverLongTheConversationIs(t *testing.T
 		for name, last := range map[string]int{"old": 10000, "young": 100} {
 			var key, leaf uuid.UUID
 			require.NoError(t, conn.QueryRow(t.Context(), `SELECT conversation_key, leaf_id FROM conversations WHERE next_seq = $1`, 2*last+1).Scan(&key, &leaf))
-			limit := turns.PathLimit{Rows: 2000, Bytes: 16 << 20, Model: "demo", Tokens: 1000}
-			text, args := PathStatement(turns.ConversationKey(key), turns.RowID{UUID: leaf}, limit)
-			var raw []byte
-			require.NoError(t, conn.QueryRow(t.Context(), "EXPLAIN (ANALYZE, FORMAT JSON) "+text, pgx.QueryExecModeCacheStatement, args).Scan(&raw))
-			var plans []struct{ Plan scanned }
-			require.NoError(t, json.Unmarshal(raw, &plans))
-			require.Less(t, plans[0].Plan.touched(), 42*4.0, "%s after %s: %s", name, step, raw)
-			path, err := d.store.ReadPath(t.Context(), turns.ConversationKey(key), turns.RowID{UUID: leaf}, limit)
-			require.NoError(t, err)
-			require.Len(t, path, 42)
+			for rows, limit := range map[int]turns.PathLimit{
+				42:  {Rows: 2000, Bytes: 16 << 20, Model: "demo", Tokens: 1000}, // a window
+				102: {Rows: 102, Bytes: 2 << 20},                                // a page of a list
+			} {
+				text, args := PathStatement(turns.ConversationKey(key), turns.RowID{UUID: leaf}, limit)
+				var raw []byte
+				require.NoError(t, conn.QueryRow(t.Context(), "EXPLAIN (ANALYZE, FORMAT JSON) "+text, pgx.QueryExecModeCacheStatement, args).Scan(&raw))
+				var plans []struct{ Plan scanned }
+				require.NoError(t, json.Unmarshal(raw, &plans))
+				require.Less(t, plans[0].Plan.touched(), float64(4*rows), "%s after %s: %s", name, step, raw)
+				path, err := d.store.ReadPath(t.Context(), turns.ConversationKey(key), turns.RowID{UUID: leaf}, limit)
+				require.NoError(t, err)
+				require.Len(t, path, rows)
+			}
 		}
 	}
 }
