@@ -21,8 +21,8 @@ var media = wire.Media{
 // takes is what goes back to a model: thoughts are its own alone, all else is the vendor's.
 func takes(model string) wire.Takes {
 	return wire.Takes{
-		Media: media, Mine: isOurs, Whole: answered, Objects: true,
-		Thought: func(seal string) bool { _, ok := unseal(model, seal); return ok },
+		Media: media, Mine: sealer.IsJSON, Whole: answered, Objects: true,
+		Thought: sealer.OfModel(model),
 	}
 }
 

@@ -72,7 +72,7 @@ func blocks(content []turns.Block, model string) []block {
 	for _, b := range content {
 		switch b := b.(type) {
 		case turns.Text:
-			cited, _ := unsealAny(b.Seal)
+			cited, _ := sealer.OpenAny(b.Seal)
 			out = append(out, block{Type: "text", Text: b.Text, Citations: json.RawMessage(cited)})
 		case turns.Image:
 			out = append(out, image(b))
@@ -83,7 +83,7 @@ func blocks(content []turns.Block, model string) []block {
 		case turns.ToolResult:
 			out = append(out, block{Type: "tool_result", ToolUseID: b.ToolUseID, IsError: b.IsError, Content: blocks(b.Content, model)})
 		case turns.Thinking:
-			data, ok := unseal(model, b.Seal)
+			data, ok := sealer.Open(model, b.Seal)
 			switch {
 			case ok && b.Redacted:
 				out = append(out, block{Type: "redacted_thinking", Data: data})
@@ -91,7 +91,7 @@ func blocks(content []turns.Block, model string) []block {
 				out = append(out, block{Type: "thinking", Thinking: &b.Text, Signature: data})
 			}
 		case turns.Opaque:
-			if data, ok := unsealAny(b.Seal); ok {
+			if data, ok := sealer.OpenAny(b.Seal); ok {
 				out = append(out, block{Type: b.Type, raw: json.RawMessage(data)})
 			}
 		}

@@ -153,7 +153,7 @@ func answered(content []turns.Block) bool {
 			ID        string `json:"id"`
 			ToolUseID string `json:"tool_use_id"`
 		}
-		data, _ := unsealAny(o.Seal)
+		data, _ := sealer.OpenAny(o.Seal)
 		_ = json.Unmarshal([]byte(data), &ids) // what is no object has no ids
 		switch {
 		case strings.HasSuffix(o.Type, "_tool_use"):

@@ -298,17 +298,17 @@ func (s *stream) blockStop(ev *event, out []turns.Delta) ([]turns.Delta, error) 
 func (s *stream) endBlock(out []turns.Delta) []turns.Delta {
 	switch s.blocks.Kind() {
 	case turns.KindText:
-		out = s.blocks.Seal(out, seal(s.model, s.cited.JSON()))
+		out = s.blocks.Seal(out, sealer.SealSome(s.model, s.cited.JSON()))
 	case turns.KindThinking:
 		if len(s.signature) <= maxSignature {
-			out = s.blocks.Seal(out, seal(s.model, s.signature))
+			out = s.blocks.Seal(out, sealer.SealSome(s.model, s.signature))
 		}
 	case turns.KindToolUse:
 		if s.blocks.Silent() && len(s.input) > 0 && s.input[0] == '{' {
 			out = s.blocks.Add(out, wire.Text(s.input))
 		}
 	case turns.KindOpaque:
-		out = s.blocks.Seal(out, seal(s.model, s.opaque.JSON()))
+		out = s.blocks.Seal(out, sealer.SealSome(s.model, s.opaque.JSON()))
 	}
 	s.signature, s.input, s.opaque, s.cited = "", nil, nil, wire.Listed{}
 	return s.blocks.End(out)

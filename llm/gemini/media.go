@@ -36,7 +36,7 @@ func isOf(model string, families ...string) bool {
 
 // takes is what goes back to a model: what it signed, and no other.
 func takes(model string) wire.Takes {
-	mine := func(seal string) bool { _, ok := unseal(model, seal); return ok }
+	mine := sealer.OfModel(model)
 	return wire.Takes{Media: MediaOf(model), Mine: mine, Thought: mine, Objects: true}
 }
 

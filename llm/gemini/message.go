@@ -64,7 +64,7 @@ func parts(blocks []turns.Block, model string, names map[string]string) (out []p
 		}
 		switch b := b.(type) {
 		case turns.Text:
-			signature, _ := unseal(model, b.Seal)
+			signature, _ := sealer.Open(model, b.Seal)
 			out = append(out, part{Text: &b.Text, ThoughtSignature: signature})
 		case turns.Image:
 			out = append(out, mediaPart(b.MediaType, b.Data, b.URL))
@@ -72,13 +72,13 @@ func parts(blocks []turns.Block, model string, names map[string]string) (out []p
 			out = append(out, mediaPart(b.MediaType, b.Data, b.URL))
 		case turns.Thinking:
 			// A signature that came apart from words goes back so: it must not be given to a part that had none.
-			if signature, ok := unseal(model, b.Seal); ok && signature != "" {
+			if signature, ok := sealer.Open(model, b.Seal); ok && signature != "" {
 				out = append(out, part{Text: new(string), ThoughtSignature: signature})
 			}
 		case turns.ToolUse:
 			names[b.ID] = b.Name
 			p := part{FunctionCall: &functionCall{b.ID, b.Name, wire.Object(b.InputJSON)}}
-			signature, ok := unseal(model, b.Seal)
+			signature, ok := sealer.Open(model, b.Seal)
 			if !ok && !called {
 				signature = skipSignature
 			}

@@ -143,7 +143,7 @@ func (s *stream) part(out []turns.Delta, p *saidPart) []turns.Delta {
 	if len(p.Text) == 0 {
 		out = s.blocks.Start(out, turns.BlockStarted{Kind: turns.KindThinking, Redacted: true})
 	}
-	out = s.blocks.Seal(out, seal(s.model, p.Signature))
+	out = s.blocks.Seal(out, sealer.Seal(s.model, p.Signature))
 	return s.blocks.End(out)
 }
 
@@ -158,7 +158,7 @@ func (s *stream) thought(out []turns.Delta, p *saidPart) []turns.Delta {
 	if s.blocks.Kind() != turns.KindThinking {
 		out = s.blocks.Start(out, turns.BlockStarted{Kind: turns.KindThinking, Redacted: true})
 	}
-	out = s.blocks.Seal(out, seal(s.model, p.Signature))
+	out = s.blocks.Seal(out, sealer.Seal(s.model, p.Signature))
 	return s.blocks.End(out)
 }
 
@@ -171,7 +171,7 @@ func (s *stream) call(out []turns.Delta, p *saidPart) []turns.Delta {
 	if len(f.Args) > 0 && f.Args[0] == '{' {
 		out = s.blocks.Add(out, wire.Text(f.Args))
 	}
-	out = s.blocks.Seal(out, seal(s.model, p.Signature))
+	out = s.blocks.Seal(out, sealer.Seal(s.model, p.Signature))
 	return s.blocks.End(out)
 }
 

@@ -106,14 +106,3 @@ func Filename(d turns.Document) string {
 	}
 	return name
 }
-
-// hasMedia reports whether blocks are more than text, results aside.
-func hasMedia(blocks []turns.Block) bool {
-	for _, b := range blocks {
-		switch b.(type) {
-		case turns.Image, turns.Document:
-			return true
-		}
-	}
-	return false
-}

@@ -76,14 +76,14 @@ func asked(blocks []turns.Block) (out []message) {
 		if r.IsError {
 			text = "Error: " + text
 		}
-		if hasMedia(r.Content) {
+		if wire.HasMedia(r.Content) {
 			text = strings.TrimSpace(text + "\n\n" + imageFollows)
 		}
 		out = append(out, message{Role: "tool", Content: textContent(text), ToolCallID: r.ToolUseID})
 	}
 	rest = append(imagesOf(blocks), rest...)
 	switch {
-	case hasMedia(rest):
+	case wire.HasMedia(rest):
 		out = append(out, message{Role: string(turns.RoleUser), Content: content{parts: partsOf(rest)}})
 	case wire.TextOf(rest) != "":
 		out = append(out, message{Role: string(turns.RoleUser), Content: textContent(wire.TextOf(rest))})
@@ -98,7 +98,7 @@ const imageFollows = "[The image of this result follows in the next message.]"
 func imagesOf(blocks []turns.Block) (out []turns.Block) {
 	for _, b := range blocks {
 		r, ok := b.(turns.ToolResult)
-		if !ok || !hasMedia(r.Content) {
+		if !ok || !wire.HasMedia(r.Content) {
 			continue
 		}
 		out = append(out, turns.Text{Text: "[Image of the result of call " + r.ToolUseID + ":]"})

@@ -1,12 +1,13 @@
 package openai
 
-import "strings"
+import (
+	"strings"
 
-// sealer begins every seal of this package, so that no other wire's is taken for one.
-const sealer = "openai.chat/"
+	"github.com/turnd/turnd/llm/wire"
+)
 
-// seal marks a refusal as one of this wire, by the model that made it.
-func seal(model string) string { return sealer + model + "\n" }
+// sealer marks a refusal as one of this wire, by the model that made it.
+const sealer wire.Sealer = "openai.chat/"
 
 // isOurs reports whether a seal is of this wire.
-func isOurs(seal string) bool { return strings.HasPrefix(seal, sealer) }
+func isOurs(seal string) bool { return strings.HasPrefix(seal, string(sealer)) }

@@ -172,7 +172,7 @@ func (s *stream) choice(c *choice, out []turns.Delta) ([]turns.Delta, error) {
 		if s.blocks.Kind() != p.kind {
 			out = s.blocks.Start(out, turns.BlockStarted{Kind: p.kind})
 			if p.kind == turns.KindRefusal {
-				out = s.blocks.Seal(out, seal(s.model))
+				out = s.blocks.Seal(out, sealer.Seal(s.model, ""))
 			}
 		}
 		out = s.blocks.Add(out, text)

@@ -111,6 +111,9 @@ func isMedia(b turns.Block) bool {
 	return false
 }
 
+// HasMedia reports whether content is more than text, results aside.
+func HasMedia(content []turns.Block) bool { return slices.ContainsFunc(content, isMedia) }
+
 // sentSize is what a piece takes of a request, in bytes.
 func sentSize(b turns.Block) int {
 	switch b := b.(type) {

@@ -2,13 +2,12 @@ package wire
 
 import (
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/turnd/turnd/turns"
 )
 
-// perBlock and perMessage are what the JSON of a request takes around a block and a message, at most, besides what is said
-// in them.
+// perBlock and perRequest are what the JSON of a request takes around a block, and around all of them, at most, besides what
+// is said in them.
 const (
 	perBlock   = 256
 	perRequest = 4 << 10
@@ -66,11 +65,14 @@ type found struct {
 // message has must fit whole.
 func (h *healer) makeRoom(p turns.Prompt) error {
 	rules := h.takes.Media
-	pieces, room := 0, rules.MaxBody-h.textSize(p)
 	var all []found
 	for i, m := range p.Messages {
 		all = h.found(all, m.Content, place{message: i})
 	}
+	if len(all) == 0 {
+		return nil
+	}
+	pieces, room := 0, rules.MaxBody-h.textSize(p)
 	for i := len(all) - 1; i >= 0; i-- {
 		f := all[i]
 		pieces, room = pieces+1, room-sentSize(f.block)-perBlock
@@ -177,7 +179,7 @@ func jsonSize(s string) int {
 			size += 5
 		case c == 0xE2 && len(s)-i >= 3 && s[i+1] == 0x80 && s[i+2]&0xFE == 0xA8:
 			size += 3 // U+2028 and U+2029 are escaped
-		case c >= utf8.RuneSelf && c >= 0xF8:
+		case c >= 0xF8:
 			size += 2 // no UTF-8: U+FFFD takes three bytes
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // takes is what goes back to a model: thoughts are its own alone, what a text cites is the vendor's.
 func takes(model string) wire.Takes {
 	return wire.Takes{
-		Media: gemini.MediaOf(model), Mine: isOurs, Objects: true,
-		Thought: func(seal string) bool { _, ok := unseal(model, seal); return ok },
+		Media: gemini.MediaOf(model), Mine: sealer.IsJSON, Objects: true,
+		Thought: sealer.OfModel(model),
 	}
 }
 
@@ -32,7 +32,7 @@ func textOf(s string) piece { return piece{Type: "text", Text: s} }
 func pieceOf(b turns.Block) (p piece, ok bool) {
 	switch b := b.(type) {
 	case turns.Text:
-		cited, _ := unsealAny(b.Seal)
+		cited, _ := sealer.OpenAny(b.Seal)
 		return piece{Type: "text", Text: b.Text, Annotations: json.RawMessage(cited)}, true
 	case turns.Image:
 		return piece{Type: "image", Data: b.Data, URI: b.URL, MIMEType: b.MediaType}, true

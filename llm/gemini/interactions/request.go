@@ -186,7 +186,7 @@ func callsLast(content []turns.Block) []turns.Block {
 
 // appendThought adds a thought that this model had. Without its signature, or as another's, it does not go back.
 func appendThought(out []step, t turns.Thinking, model string) []step {
-	signature, ok := unseal(model, t.Seal)
+	signature, ok := sealer.Open(model, t.Seal)
 	if !ok {
 		return out
 	}

@@ -246,7 +246,7 @@ func (s *stream) endStep(out []turns.Delta) []turns.Delta {
 	switch s.step {
 	case stepOutput:
 		if s.blocks.Kind() == turns.KindText {
-			out = s.blocks.Seal(out, seal(s.model, s.cited.JSON()))
+			out = s.blocks.Seal(out, sealer.SealSome(s.model, s.cited.JSON()))
 		}
 	case stepThought:
 		if len(s.signature) > maxSignature {
@@ -255,7 +255,7 @@ func (s *stream) endStep(out []turns.Delta) []turns.Delta {
 		if s.blocks.Kind() != turns.KindThinking && s.signature != "" {
 			out = s.blocks.Start(out, turns.BlockStarted{Kind: turns.KindThinking, Redacted: true})
 		}
-		out = s.blocks.Seal(out, seal(s.model, s.signature))
+		out = s.blocks.Seal(out, sealer.SealSome(s.model, s.signature))
 	case stepCall:
 		if s.blocks.Silent() && len(s.input) > 0 && s.input[0] == '{' {
 			out = s.blocks.Add(out, wire.Text(s.input))

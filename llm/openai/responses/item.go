@@ -43,7 +43,7 @@ func itemsOf(m turns.Message, model string) (out []item) {
 	for _, b := range m.Content {
 		switch b := b.(type) {
 		case turns.Thinking:
-			if data, ok := unseal(model, b.Seal); ok {
+			if data, ok := sealer.Open(model, b.Seal); ok {
 				thoughts = append(thoughts, reasoning(b, data))
 			}
 			continue
@@ -70,7 +70,7 @@ func asked(blocks []turns.Block) (out []item) {
 			rest = append(rest, b)
 		}
 	}
-	if hasMedia(rest) {
+	if wire.HasMedia(rest) {
 		return append(out, item{Type: "message", Role: string(turns.RoleUser), Content: inputParts(rest)})
 	}
 	for _, b := range rest {
@@ -111,9 +111,9 @@ func reasoning(b turns.Thinking, data string) item {
 func result(b turns.ToolResult) item {
 	i := item{Type: "function_call_output", CallID: b.ToolUseID}
 	switch failed := "Error: "; {
-	case hasMedia(b.Content) && b.IsError:
+	case wire.HasMedia(b.Content) && b.IsError:
 		i.Output = inputParts(append([]turns.Block{turns.Text{Text: failed}}, b.Content...))
-	case hasMedia(b.Content):
+	case wire.HasMedia(b.Content):
 		i.Output = inputParts(b.Content)
 	case b.IsError:
 		i.Output = failed + wire.TextOf(b.Content)

@@ -21,7 +21,7 @@ func mediaOf() wire.Media {
 func takes(model string) wire.Takes {
 	return wire.Takes{
 		Media: media, Mine: isOurs,
-		Thought: func(seal string) bool { _, ok := unseal(model, seal); return ok },
+		Thought: sealer.OfModel(model),
 	}
 }
 
@@ -59,15 +59,4 @@ func inputParts(blocks []turns.Block) (out []contentPart) {
 		}
 	}
 	return out
-}
-
-// hasMedia reports whether blocks are more than text, results aside.
-func hasMedia(blocks []turns.Block) bool {
-	for _, b := range blocks {
-		switch b.(type) {
-		case turns.Image, turns.Document:
-			return true
-		}
-	}
-	return false
 }

@@ -249,7 +249,7 @@ func (s *stream) finish(o *output, out []turns.Delta) []turns.Delta {
 		return s.endMessage(o, out)
 	}
 	if s.item == kindReasoning {
-		sealed := seal(s.model, o.Encrypted)
+		sealed := sealer.SealSome(s.model, o.Encrypted)
 		if s.blocks.Kind() == "" && sealed != "" {
 			out = s.blocks.Start(out, turns.BlockStarted{Kind: turns.KindThinking, Redacted: true})
 		}
