@@ -24,9 +24,8 @@ type emitter struct {
 }
 
 // follow streams a reply from an offset until its terminal event; without a reply's id that of a turn in line, once it has
-// one. before sends what comes first. Where the offset is a
-// client's, before waits for the follower's first word: an offset that turns out to be none is then still a status and
-// not the end of a stream that had begun.
+// one. before sends what comes first. Where the offset is a client's, before waits for the follower's first word: an offset
+// that turns out to be none is then still a status and not the end of a stream that had begun.
 func (s *Server) follow(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, reply turns.ReplyID, from uint32,
 	before func() error, send func(*turnsv1.Event) error) error {
 	if reply.IsZero() {

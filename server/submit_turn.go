@@ -7,8 +7,7 @@ import (
 )
 
 // SubmitTurn takes a user turn and leaves its reply to go on by itself. It answers once both are stored, or the turn is in
-// line, so the turn's id
-// is enough to find the reply later, from any worker.
+// line, so the turn's id is enough to find the reply later, from any worker.
 func (t turnService) SubmitTurn(ctx context.Context, req *turnsv1.SubmitTurnRequest) (*turnsv1.SubmitTurnResponse, error) {
 	delivery, err := deliveryFromWire(ctx, req.GetInput(), nil, t.cfg.MaxContentBytes)
 	if err != nil {

@@ -1,5 +1,17 @@
 package turns
 
+import "context"
+
+// namesPage is how many names of conversations are read at a time.
+const namesPage = 256
+
+// EachArchiveName goes through all conversations in the order of their keys, and ends with the first error.
+func EachArchiveName(ctx context.Context, from ArchiveReader, do func(ArchiveName) error) error {
+	return inPages(ConversationKey{}, func(after ConversationKey) ([]ArchiveName, error) {
+		return from.ArchiveNames(ctx, after, namesPage)
+	}, func(name *ArchiveName) (ConversationKey, error) { return name.Key, do(*name) })
+}
+
 // ArchivePages reads one conversation for ReadArchive, as it was at one moment. A page is what comes next after a place, in
 // the order of an archive; an empty one is the end.
 type ArchivePages interface {

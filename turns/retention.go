@@ -36,25 +36,14 @@ type Purged struct {
 	Kept    int
 }
 
-// purgePage is how many conversations are looked at in one read.
-const purgePage = 256
-
 // Purge deletes conversations one by one. What it has deleted when it is interrupted stays deleted, and another purge goes
 // on where it stopped; rows that are left are erased by any worker.
 func Purge(ctx context.Context, store Retention, s PurgeSelection) (p Purged, err error) {
-	for after := (ConversationKey{}); ; {
-		names, err := store.ArchiveNames(ctx, after, purgePage)
-		if err != nil || len(names) == 0 {
-			return p, err
-		}
-		for _, name := range names {
-			p.Looked++
-			if err := p.one(ctx, store, s, name); err != nil {
-				return p, err
-			}
-		}
-		after = names[len(names)-1].Key
-	}
+	err = EachArchiveName(ctx, store, func(name ArchiveName) error {
+		p.Looked++
+		return p.one(ctx, store, s, name)
+	})
+	return p, err
 }
 
 // one deletes a conversation if it is chosen. The store decides: what was read before only spares it the question.

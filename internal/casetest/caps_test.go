@@ -105,9 +105,7 @@ func TestACapIsAskedForBeforeARunningReplyIsInterrupted(t *testing.T) {
 		w.settings.ConversationCaps = turns.Caps{Turns: 1}
 		s := w.serve()
 		w.script(gate("", "mid", 64, 20))
-		in := ask(newID(), newID(), "one")
-		running := s.turn(in, nil)
-		running.at(1 + 19*16)
+		in, running := s.busyAt()
 		_, err := s.submit(interrupting(in.GetConversationId()))
 		w.capped(err, "turns", "conversation", "1")
 		require.NoError(t, w.provider.OpenGate("mid"))
@@ -120,20 +118,15 @@ func TestATurnInLineIsRefusedForGoodWhenACapIsReachedBeforeItStarts(t *testing.T
 		w.settings.ConversationCaps = turns.Caps{Tokens: 4}
 		s := w.serve()
 		w.script(gate("", "mid", 64, 20))
-		in := ask(newID(), newID(), "one")
-		running := s.turn(in, nil)
-		running.at(1 + 19*16)
-		waits := ask(in.GetConversationId(), newID(), "two")
-		waits.OnBusy = turnsv1.OnBusy_ON_BUSY_ENQUEUE
+		in, running := s.busyAt()
+		waits := enqueuing(in.GetConversationId(), "two")
 		_, err := s.submit(waits)
 		require.NoError(t, err)
 		require.NoError(t, w.provider.OpenGate("mid"))
 		running.completes()
 		s.turn(waits, nil).abandons(turnsv1.AbandonReason_ABANDON_REASON_PROVIDER_REFUSED)
 		w.paid(1, 1)
-		late := ask(in.GetConversationId(), newID(), "three")
-		late.OnBusy = turnsv1.OnBusy_ON_BUSY_ENQUEUE
-		_, err = s.submit(late)
+		_, err = s.submit(enqueuing(in.GetConversationId(), "three"))
 		w.capped(err, "tokens", "conversation", "4")
 	})
 }
@@ -143,12 +136,8 @@ func TestATurnThatNeverFitsUnderACapIsNotPutInLine(t *testing.T) {
 		w.settings.ConversationCaps = turns.Caps{Turns: 1}
 		s := w.serve()
 		w.script(gate("", "mid", 64, 20))
-		in := ask(newID(), newID(), "one")
-		running := s.turn(in, nil)
-		running.at(1 + 19*16)
-		waits := ask(in.GetConversationId(), newID(), "two")
-		waits.OnBusy = turnsv1.OnBusy_ON_BUSY_ENQUEUE
-		_, err := s.submit(waits)
+		in, running := s.busyAt()
+		_, err := s.submit(enqueuing(in.GetConversationId(), "two"))
 		w.capped(err, "turns", "conversation", "1")
 		w.stands(map[string]int{qUsers: 1})
 		require.NoError(t, w.provider.OpenGate("mid"))

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -141,7 +142,7 @@ func (c *checker) reply(at *problems, r *turns.ArchivedRow) {
 }
 
 func (c *checker) checkCall(at *problems, call *turns.ArchivedCall) {
-	at.demand("call_id", strings.Compare(string(call.ID.UUID[:]), string(c.call.UUID[:])) > 0, "must grow from call to call")
+	at.demand("call_id", bytes.Compare(call.ID.UUID[:], c.call.UUID[:]) > 0, "must grow from call to call")
 	at.demand("class", call.Class != "", "is missing: an archive holds what has ended")
 	at.demand("create_time", !call.CreateTime.IsZero(), "is missing")
 	at.demand("end_time", !call.EndTime.IsZero(), "is missing")

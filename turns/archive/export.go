@@ -11,9 +11,6 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-// namePage is how many names of conversations are read at a time.
-const namePage = 256
-
 // Selection says which conversations are exported: of one tenant, if it is not empty, and with one of the ids, if any.
 type Selection struct {
 	Tenant        turns.Tenant
@@ -57,7 +54,7 @@ func (e *exporter) all(ctx context.Context) error {
 	if err := writeLine(e.to, headerLine{kindHeader, Version}); err != nil {
 		return err
 	}
-	err := eachName(ctx, e.from, func(name turns.ArchiveName) error {
+	err := turns.EachArchiveName(ctx, e.from, func(name turns.ArchiveName) error {
 		if !e.selection.has(name) {
 			return nil
 		}
@@ -77,22 +74,6 @@ func (e *exporter) all(ctx context.Context) error {
 
 func (s Selection) has(name turns.ArchiveName) bool {
 	return (s.Tenant == "" || s.Tenant == name.Tenant) && (len(s.Conversations) == 0 || slices.Contains(s.Conversations, name.ID))
-}
-
-// eachName goes through all conversations in the order of their keys.
-func eachName(ctx context.Context, from turns.ArchiveReader, do func(turns.ArchiveName) error) error {
-	for after := (turns.ConversationKey{}); ; {
-		names, err := from.ArchiveNames(ctx, after, namePage)
-		if err != nil || len(names) == 0 {
-			return err
-		}
-		for _, name := range names {
-			if err := do(name); err != nil {
-				return err
-			}
-		}
-		after = names[len(names)-1].Key
-	}
 }
 
 func (e *exporter) conversation(ctx context.Context, name turns.ArchiveName) error {
