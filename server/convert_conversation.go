@@ -8,13 +8,6 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-// Bounds of labels; the wire's own rule bounds only how many a conversation has.
-const (
-	maxLabels     = 32
-	maxLabelKey   = 64
-	maxLabelValue = 256
-)
-
 // conversationFromWire reads what a client may set of a conversation.
 func conversationFromWire(c *turnsv1.Conversation, limit int) (turns.Conversation, error) {
 	if err := refuseUnknown(c.ProtoReflect(), "conversation"); err != nil {
@@ -38,12 +31,12 @@ func conversationFromWire(c *turnsv1.Conversation, limit int) (turns.Conversatio
 }
 
 func checkLabels(field string, labels map[string]string) error {
-	if len(labels) > maxLabels {
-		return invalidField(field, fmt.Sprintf("has more than %d labels", maxLabels))
+	if len(labels) > turns.MaxLabels {
+		return invalidField(field, fmt.Sprintf("has more than %d labels", turns.MaxLabels))
 	}
 	for k, v := range labels {
-		if len(k) == 0 || len(k) > maxLabelKey || len(v) > maxLabelValue {
-			return invalidField(field, fmt.Sprintf("has a key that is not of 1 to %d bytes, or a value beyond %d", maxLabelKey, maxLabelValue))
+		if len(k) == 0 || len(k) > turns.MaxLabelKey || len(v) > turns.MaxLabelValue {
+			return invalidField(field, fmt.Sprintf("has a key that is not of 1 to %d bytes, or a value beyond %d", turns.MaxLabelKey, turns.MaxLabelValue))
 		}
 		if strings.Contains(k+v, "\x00") {
 			return invalidField(field, "holds a NUL character, which no label can")

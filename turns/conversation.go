@@ -10,6 +10,14 @@ import (
 	"time"
 )
 
+// Bounds of a conversation's labels, those of a key and a value in bytes. The server holds its clients to them, and an import
+// its file.
+const (
+	MaxLabels     = 32
+	MaxLabelKey   = 64
+	MaxLabelValue = 256
+)
+
 // CreateConversation makes a conversation. A zero id is minted. The same id with the same title, defaults and labels
 // again answers with what is stored; with other ones it is CodeConversationUsed.
 func (s *Service) CreateConversation(ctx context.Context, caller Caller, c Conversation) (Conversation, error) {
@@ -110,7 +118,7 @@ func (s *Service) ListConversations(ctx context.Context, caller Caller, labels m
 // looked at, by its key.
 func PageOf(q ConversationQuery, rows []Conversation, last ConversationKey) (page ConversationPage) {
 	for i, c := range rows {
-		if c.hasLabels(q.Labels) {
+		if haveLabels(c.Labels, q.Labels) {
 			page.Found = append(page.Found, c)
 		}
 		if c.Key == last && len(page.Found) < q.Limit {
@@ -120,9 +128,10 @@ func PageOf(q ConversationQuery, rows []Conversation, last ConversationKey) (pag
 	return page
 }
 
-func (c *Conversation) hasLabels(labels map[string]string) bool {
-	for k, v := range labels {
-		if has, ok := c.Labels[k]; !ok || has != v {
+// haveLabels reports whether wanted ones, if any, are among labels.
+func haveLabels(labels, wanted map[string]string) bool {
+	for k, v := range wanted {
+		if has, ok := labels[k]; !ok || has != v {
 			return false
 		}
 	}

@@ -49,7 +49,7 @@ func Purge(ctx context.Context, store Retention, s PurgeSelection) (p Purged, er
 // one deletes a conversation if it is chosen. The store decides: what was read before only spares it the question.
 func (p *Purged) one(ctx context.Context, store Retention, s PurgeSelection, name ArchiveName) error {
 	chosen := !name.Deleted && (s.Tenant == "" || s.Tenant == name.Tenant) && time.Since(name.UpdateTime) > s.UnusedFor &&
-		(&Conversation{Labels: name.Labels}).hasLabels(s.Labels)
+		haveLabels(name.Labels, s.Labels)
 	if !chosen {
 		return nil
 	}

@@ -83,23 +83,19 @@ func openArchiveReader(ctx context.Context, at place) (turns.ArchiveReader, func
 		}
 		return s, s.Close, nil
 	}
-	s, err := openArchivePostgres(ctx, at)
-	if err != nil {
-		return nil, nil, err
-	}
-	return s, func() error { s.Close(); return nil }, nil
+	return openArchivePostgres(ctx, at)
 }
 
-// openArchivePostgres connects to a database of this build's schema.
-func openArchivePostgres(ctx context.Context, at place) (*postgres.Store, error) {
+// openArchivePostgres connects to a database of this build's schema, and says how to leave it.
+func openArchivePostgres(ctx context.Context, at place) (*postgres.Store, func() error, error) {
 	if err := withPostgres(at, func(set *migrations.Set) error { return set.Check(ctx) }); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s, err := postgres.Open(ctx, postgres.Config{URL: at.url, MaxConns: 1, Pooled: at.direct != at.url})
 	if err != nil {
-		return nil, unreachable("--database-url", err)
+		return nil, nil, unreachable("--database-url", err)
 	}
-	return s, nil
+	return s, func() error { s.Close(); return nil }, nil
 }
 
 // exportFile is a file that gets its name once it is whole, or standard output.

@@ -75,9 +75,5 @@ func openArchive(ctx context.Context, at place) (turns.Archive, func() error, er
 		}
 		return s, s.Close, nil
 	}
-	s, err := openArchivePostgres(ctx, at)
-	if err != nil {
-		return nil, nil, err
-	}
-	return s, func() error { s.Close(); return nil }, nil
+	return openArchivePostgres(ctx, at)
 }

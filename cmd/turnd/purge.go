@@ -67,9 +67,5 @@ func openRetention(ctx context.Context, at place) (turns.Retention, func() error
 		}
 		return s, s.Close, nil
 	}
-	s, err := openArchivePostgres(ctx, at)
-	if err != nil {
-		return nil, nil, err
-	}
-	return s, func() error { s.Close(); return nil }, nil
+	return openArchivePostgres(ctx, at)
 }

@@ -14,13 +14,6 @@ import (
 // maxRows bounds the rows of one conversation, whose ids are kept in memory while it is read.
 const maxRows = 1 << 20
 
-// Bounds of what a client may set of a conversation, as the service has them.
-const (
-	maxLabels     = 32
-	maxLabelKey   = 64
-	maxLabelValue = 256
-)
-
 // checker checks the lines of one conversation against those before them.
 type checker struct {
 	head     *turns.ArchivedConversation
@@ -40,7 +33,7 @@ func newChecker(line int, c *turns.ArchivedConversation) (*checker, error) {
 	at.demand("tenant", c.Tenant != "", "is missing")
 	at.demand("conversation_id", !c.ID.IsZero(), "is missing")
 	at.demand("labels", labelsFit(c.Labels), fmt.Sprintf("are more than %d, or one has a key that is not of 1 to %d bytes or a value beyond %d",
-		maxLabels, maxLabelKey, maxLabelValue))
+		turns.MaxLabels, turns.MaxLabelKey, turns.MaxLabelValue))
 	at.demand("defaults_version", c.DefaultsVersion >= 1, "must be at least 1")
 	at.demand("next_seq", c.NextSeq >= 1, "must be at least 1")
 	at.demand("version", c.Version >= 1, "must be at least 1")
@@ -179,11 +172,11 @@ func (p *problems) err() error {
 
 func labelsFit(labels map[string]string) bool {
 	for k, v := range labels {
-		if len(k) == 0 || len(k) > maxLabelKey || len(v) > maxLabelValue || strings.ContainsRune(k+v, 0) {
+		if len(k) == 0 || len(k) > turns.MaxLabelKey || len(v) > turns.MaxLabelValue || strings.ContainsRune(k+v, 0) {
 			return false
 		}
 	}
-	return len(labels) <= maxLabels
+	return len(labels) <= turns.MaxLabels
 }
 
 func optionsFit(options turns.RawJSON) bool {

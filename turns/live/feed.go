@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/turnd/turnd/turns"
@@ -136,10 +137,8 @@ func (h *Hub) dueMirrors() []*mirror {
 }
 
 func (h *Hub) feed(ctx context.Context, mirrors []*mirror) {
-	for len(mirrors) > 0 {
-		n := min(len(mirrors), mirrorBatch)
-		h.feedBatch(ctx, mirrors[:n])
-		mirrors = mirrors[n:]
+	for batch := range slices.Chunk(mirrors, mirrorBatch) {
+		h.feedBatch(ctx, batch)
 	}
 }
 

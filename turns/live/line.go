@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/turnd/turnd/turns"
@@ -162,10 +163,8 @@ func (h *Hub) lineLoop(ctx context.Context) {
 }
 
 func (h *Hub) feedLines(ctx context.Context, waiters []*waiter) {
-	for len(waiters) > 0 {
-		n := min(len(waiters), lineBatch)
-		h.feedLineBatch(ctx, waiters[:n])
-		waiters = waiters[n:]
+	for batch := range slices.Chunk(waiters, lineBatch) {
+		h.feedLineBatch(ctx, batch)
 	}
 }
 

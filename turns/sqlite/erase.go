@@ -12,19 +12,8 @@ const toErase = `SELECT conversation_key FROM conversations WHERE deleted_at IS 
 	ORDER BY deleted_at LIMIT @limit`
 
 // ConversationsToErase implements turns.Deletions.
-func (s *Store) ConversationsToErase(ctx context.Context, limit int) (keys []turns.ConversationKey, err error) {
-	err = s.readTx(ctx, "read what is to be erased", func(t *tx) error {
-		return t.query(func(scan func(...any) error) error {
-			var key []byte
-			err := scan(&key)
-			keys = append(keys, turns.ConversationKey(key))
-			return err
-		}, toErase, arg("limit", limit))
-	})
-	if err != nil {
-		return nil, err
-	}
-	return keys, nil
+func (s *Store) ConversationsToErase(ctx context.Context, limit int) ([]turns.ConversationKey, error) {
+	return s.keys(ctx, "read what is to be erased", toErase, arg("limit", limit))
 }
 
 const isToErase = `SELECT 1 FROM conversations WHERE conversation_key = @key AND deleted_at IS NOT NULL AND erased_at IS NULL`

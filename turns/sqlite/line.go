@@ -134,8 +134,13 @@ const idleLines = `SELECT DISTINCT q.conversation_key FROM turns q INDEXED BY tu
 	ORDER BY q.conversation_key LIMIT @limit`
 
 // IdleLines implements turns.Lines.
-func (s *Store) IdleLines(ctx context.Context, after turns.ConversationKey, limit int) (keys []turns.ConversationKey, err error) {
-	err = s.readTx(ctx, "read idle lines", func(t *tx) error {
+func (s *Store) IdleLines(ctx context.Context, after turns.ConversationKey, limit int) ([]turns.ConversationKey, error) {
+	return s.keys(ctx, "read idle lines", idleLines, arg("after", after[:]), arg("limit", limit))
+}
+
+// keys are all that a statement gives.
+func (s *Store) keys(ctx context.Context, doing, text string, args ...any) (keys []turns.ConversationKey, err error) {
+	err = s.readTx(ctx, doing, func(t *tx) error {
 		return t.query(func(scan func(...any) error) error {
 			var raw []byte
 			if err := scan(&raw); err != nil {
@@ -143,7 +148,7 @@ func (s *Store) IdleLines(ctx context.Context, after turns.ConversationKey, limi
 			}
 			keys = append(keys, turns.ConversationKey(raw))
 			return nil
-		}, idleLines, arg("after", after[:]), arg("limit", limit))
+		}, text, args...)
 	})
 	if err != nil {
 		return nil, err

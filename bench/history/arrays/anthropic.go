@@ -18,10 +18,7 @@ var (
 )
 
 // anthropicBlocks are the blocks of each type, with the roles that may have them; an empty role is inside of a result.
-var anthropicBlocks = map[string]struct {
-	shape shape
-	roles string
-}{
+var anthropicBlocks = map[string]piece{
 	"text":              {shape{must("type", `"`), must("text", `"`), may("citations", `[n`), may("cache_control", `{`)}, "user assistant result"},
 	"image":             {shape{must("type", `"`), must("source", `{`), may("cache_control", `{`)}, "user result"},
 	"document":          {shape{must("type", `"`), must("source", `{`), may("title", `"n`), may("context", `"n`), may("citations", `{`), may("cache_control", `{`)}, "user result"},
@@ -178,11 +175,9 @@ func (a *anthropicMessages) blocks(content *node, role string) {
 			a.vendorBlock(b, kind, own)
 			continue
 		}
-		known, ok := anthropicBlocks[kind]
-		if !a.demand(ok, BlockUnknown, b) || !a.fits(b, known.shape) {
+		if !a.piece(b, anthropicBlocks, role) {
 			continue
 		}
-		a.demand(strings.Contains(known.roles, role), BlockPlace, b)
 		if kind == "tool_result" {
 			a.demand(results, ResultOrder, b)
 		} else {

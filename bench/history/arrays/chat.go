@@ -1,7 +1,5 @@
 package arrays
 
-import "strings"
-
 var (
 	chatBody = shape{
 		must("model", `"`), must("messages", `[`), may("max_completion_tokens", `0n`), may("max_tokens", `0n`), may("temperature", `0n`),
@@ -27,10 +25,7 @@ var chatRoles = map[string]shape{
 }
 
 // chatParts are the parts of a message's content by type, with the roles that may have them.
-var chatParts = map[string]struct {
-	shape shape
-	roles string
-}{
+var chatParts = map[string]piece{
 	"text":      {shape{must("type", `"`), must("text", `"`)}, "system developer user assistant tool"},
 	"refusal":   {shape{must("type", `"`), must("refusal", `"`)}, "assistant"},
 	"image_url": {shape{must("type", `"`), must("image_url", `{`)}, "user"},
@@ -188,12 +183,9 @@ func (m *chatMessages) parts(content *node, role string) {
 	}
 	m.demand(len(content.items) > 0, ContentEmpty, content)
 	for _, p := range content.items {
-		known, ok := chatParts[p.str("type")]
-		if !m.demand(ok, BlockUnknown, p) || !m.fits(p, known.shape) {
-			continue
+		if m.piece(p, chatParts, role) {
+			m.part(p)
 		}
-		m.demand(strings.Contains(known.roles, role), BlockPlace, p)
-		m.part(p)
 	}
 }
 

@@ -1,7 +1,5 @@
 package arrays
 
-import "strings"
-
 var (
 	interactionBody = shape{
 		must("model", `"`), must("input", `"[`), may("system_instruction", `"`), may("tools", `[`), may("generation_config", `{`),
@@ -26,10 +24,7 @@ var interactionSteps = map[string]shape{
 }
 
 // interactionContents are the pieces of a step's content by type, with the steps that may have them.
-var interactionContents = map[string]struct {
-	shape shape
-	steps string
-}{
+var interactionContents = map[string]piece{
 	"text":     {shape{must("type", `"`), must("text", `"`), may("annotations", `[`)}, "user_input model_output thought function_result"},
 	"image":    {shape{must("type", `"`), may("data", `"`), may("uri", `"`), may("mime_type", `"`)}, "user_input function_result"},
 	"document": {shape{must("type", `"`), may("data", `"`), may("uri", `"`), may("mime_type", `"`)}, "user_input"},
@@ -168,11 +163,9 @@ func (s *interactionInput) result(step *node) {
 
 func (s *interactionInput) content(items []*node, step string) {
 	for _, p := range items {
-		known, ok := interactionContents[p.str("type")]
-		if !s.demand(ok, BlockUnknown, p) || !s.fits(p, known.shape) {
+		if !s.piece(p, interactionContents, step) {
 			continue
 		}
-		s.demand(strings.Contains(known.steps, step), BlockPlace, p)
 		kind, data, uri := p.str("type"), p.get("data"), p.get("uri")
 		if kind == "text" {
 			s.demand(!blank(p.str("text")), TextBlank, p)

@@ -1,7 +1,5 @@
 package arrays
 
-import "strings"
-
 var (
 	responsesBody = shape{
 		must("model", `"`), must("input", `"[`), may("instructions", `"n`), may("max_output_tokens", `0n`), may("temperature", `0n`),
@@ -23,10 +21,7 @@ var responsesItems = map[string]shape{
 }
 
 // responsesParts are the parts of content by type, with the roles that may have them; "output" is that of a call.
-var responsesParts = map[string]struct {
-	shape shape
-	roles string
-}{
+var responsesParts = map[string]piece{
 	"input_text":  {shape{must("type", `"`), must("text", `"`)}, "user system developer output"},
 	"input_image": {shape{must("type", `"`), may("image_url", `"n`), may("file_id", `"n`), may("detail", `"`)}, "user output"},
 	"input_file": {shape{must("type", `"`), may("file_data", `"`), may("file_id", `"n`), may("file_url", `"`), may("filename", `"`)},
@@ -215,12 +210,9 @@ func (r *responsesInput) parts(content *node, role string) {
 	}
 	r.demand(len(content.items) > 0, ContentEmpty, content)
 	for _, p := range content.items {
-		known, ok := responsesParts[p.str("type")]
-		if !r.demand(ok, BlockUnknown, p) || !r.fits(p, known.shape) {
-			continue
+		if r.piece(p, responsesParts, role) {
+			r.part(p)
 		}
-		r.demand(strings.Contains(known.roles, role), BlockPlace, p)
-		r.part(p)
 	}
 }
 
