@@ -49,6 +49,9 @@ func RunModel(t *testing.T, open Opener) {
 			"resolve":    d.resolveOne,
 			"replace":    d.replaceOne,
 			"note":       d.noteOne,
+			"enqueue":    d.enqueueOne,
+			"start":      d.startOne,
+			"leave":      d.leaveOne,
 		})
 		d.compareAll()
 	})
@@ -292,6 +295,7 @@ func (d *driver) compareConversation(key turns.ConversationKey) {
 	}
 	require.Equal(d.t, []any{conv.version, conv.nextSeq, conv.leaf}, []any{st.Version, st.NextSeq, st.Leaf})
 	require.Len(d.t, d.stale(turns.StaleQuery{Key: &key}), d.m.stale(key))
+	d.compareLine(conv, st)
 }
 
 func (d *driver) compareReply(want *modelReply) {

@@ -19,7 +19,8 @@ type modelWorker struct{ expired, dead bool }
 type modelConversation struct {
 	version, nextSeq int64
 	leaf             turns.RowID
-	turns            []turns.TurnID
+	turns            []turns.TurnID // that were started, the last one last
+	line, departed   []turns.TurnID
 	byID             map[turns.TurnID]*modelTurn
 }
 
@@ -87,7 +88,7 @@ func (m *model) wins(c turns.Claim) bool {
 	var version int64
 	if conv := m.conversations[c.Key]; conv != nil {
 		version = conv.version
-		if t := conv.byID[c.Turn]; t != nil && t.cancelled >= c.Reply.Generation {
+		if t := conv.byID[c.Turn]; t != nil && (t.cancelled >= c.Reply.Generation || !m.starts(c)) {
 			return false
 		}
 	}
@@ -120,6 +121,7 @@ func (m *model) claim(c turns.Claim) {
 		conv.turns = append(conv.turns, c.Turn)
 		conv.byID[c.Turn] = &modelTurn{generation: c.Reply.Generation}
 	}
+	conv.start(c)
 	if t := conv.byID[c.Turn]; c.Reply.Generation > t.generation {
 		t.generation = c.Reply.Generation
 		t.slot++
