@@ -118,7 +118,3 @@ func invalid(field, problem string) *Error {
 func NotFound(kind, field string) *Error {
 	return &Error{Code: CodeNotFound, Field: field, Problem: "no such " + kind, Meta: map[string]string{"resource": kind}}
 }
-
-func unimplemented(field, problem string) *Error {
-	return &Error{Code: CodeUnimplemented, Field: field, Problem: problem}
-}

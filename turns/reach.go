@@ -6,8 +6,8 @@ const (
 	pathBytes = 16 << 20
 )
 
-// A row of a path takes at least one token, and one more for each leastBytesPerToken of its stored content. Beyond
-// leastBytesOfRow nothing is known of it: an image takes as many tokens as a small one would. No tokenizer needs as few for
+// A row of a path takes at least one token, and one more for each LeastBytesPerToken of its stored content. Beyond
+// LeastBytesOfRow nothing is known of it: an image takes as many tokens as a small one would. No tokenizer needs as few for
 // text, so what is not read for its least tokens would not have been in the window.
 const (
 	LeastBytesPerToken = 16

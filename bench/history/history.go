@@ -1,7 +1,6 @@
 package main
 
 import (
-	"regexp"
 	"slices"
 
 	"github.com/turnd/turnd/turns"
@@ -54,11 +53,7 @@ func (h *history) without(from, to int) *history {
 	return &c
 }
 
-// markOf finds the marks in text. A mark is a word that stands in one row and nowhere else; its third letter says what the
-// text was.
-var markOf = regexp.MustCompile(`zq[a-z][0-9]{7}`)
-
-// What a mark's text was.
+// A mark is a word that stands in one row and nowhere else; its third letter says what the text was.
 const (
 	markText   = 'w' // words of the user or a reply
 	markResult = 'r'

@@ -162,13 +162,6 @@ func (h *history) setContentAt(at int, content []turns.Block) {
 	h.turn.Content = content
 }
 
-func (h *history) idAt(at int) turns.RowID {
-	if at < len(h.rows) {
-		return h.rows[at].ID
-	}
-	return h.turn.ID.Row()
-}
-
 func inputs(texts ...string) func(*maker, *turns.ToolUse) {
 	return func(m *maker, use *turns.ToolUse) { use.InputJSON = pick(m, texts...) }
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/base64"
 	"slices"
 	"strings"
 
@@ -292,13 +291,4 @@ func leads(before []turns.Block, b turns.Block) bool {
 		return !slices.ContainsFunc(callsOf(before), func(earlier turns.ToolUse) bool { return earlier.ID == b.ID })
 	}
 	return false
-}
-
-// sealed is the mark in a vendor's own data, which is base64.
-func sealed(data string) string {
-	text, err := base64.StdEncoding.DecodeString(data)
-	if err != nil {
-		return ""
-	}
-	return string(text)
 }

@@ -141,9 +141,7 @@ func TestATurnThatWasRefusedInLineIsRefusedAgainWhenItIsRegenerated(t *testing.T
 	onEachEngine(t, func(t *testing.T, w *world) {
 		w.settings.Sweep = 50 * time.Millisecond
 		s := w.serve()
-		calls := callsTools()
-		calls.Plan.Steps = gate("", "mid", 8, 1).Plan.Steps
-		w.script(calls, plain(8))
+		w.script(callsTools(gate("", "mid", 8, 1).Plan.Steps...), plain(8))
 		first := offering("anthropic", newID())
 		running := s.turn(first, nil)
 		running.at(1)
@@ -165,9 +163,7 @@ func TestATurnThatWasRefusedInLineIsRefusedAgainWhenItIsRegenerated(t *testing.T
 func TestATurnInLineThatGoesElsewhereWaitsForNoToolsOfTheLeaf(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
 		s := w.serve()
-		calls := callsTools()
-		calls.Plan.Steps = gate("", "mid", 8, 1).Plan.Steps
-		w.script(calls, plain(8))
+		w.script(callsTools(gate("", "mid", 8, 1).Plan.Steps...), plain(8))
 		first := offering("anthropic", newID())
 		running := s.turn(first, nil)
 		running.at(1)

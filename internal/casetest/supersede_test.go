@@ -137,9 +137,7 @@ func TestResultsOfToolCallsComeBeforeTheLineAndWhatIsPlainWaitsForThem(t *testin
 	onEachEngine(t, func(t *testing.T, w *world) {
 		w.settings.Sweep = 50 * time.Millisecond
 		s := w.serve()
-		calls := callsTools()
-		calls.Plan.Steps = gate("", "mid", 8, 1).Plan.Steps
-		w.script(calls, plain(8))
+		w.script(callsTools(gate("", "mid", 8, 1).Plan.Steps...), plain(8))
 		first := offering("anthropic", newID())
 		running := s.turn(first, nil)
 		running.at(1)
@@ -166,9 +164,7 @@ func TestALineWaitsForToolsNoLongerThanItsTime(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
 		w.settings.Sweep, w.settings.ToolWait = 50*time.Millisecond, 300*time.Millisecond
 		s := w.serve()
-		calls := callsTools()
-		calls.Plan.Steps = gate("", "mid", 8, 1).Plan.Steps
-		w.script(calls, plain(8))
+		w.script(callsTools(gate("", "mid", 8, 1).Plan.Steps...), plain(8))
 		first := offering("anthropic", newID())
 		running := s.turn(first, nil)
 		running.at(1)

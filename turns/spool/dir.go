@@ -18,7 +18,6 @@ const (
 	// DefaultMaxBytes bounds one file: twice what a reply of the default bound can take with every byte escaped.
 	DefaultMaxBytes = 64 << 20
 	dirMode         = 0o700
-	fileMode        = 0o600
 	ending          = ".json"
 	badEnding       = ".bad"
 	tempEnding      = ".tmp"

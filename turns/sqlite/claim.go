@@ -156,17 +156,25 @@ func (t *tx) claimTurn(c *turns.Claim) error {
 		}
 		return err
 	}
-	content, err := turns.EncodeContent(c.NewTurn.Content)
+	stored, err := newTurnArgs(c.NewTurn)
 	if err != nil {
 		return err
 	}
-	options, err := turns.EncodeOptions(c.NewTurn.Options)
-	if err != nil {
-		return err
-	}
-	_, err = t.exec(claimNewTurn, append(common, blob("parent", c.NewTurn.Parent.UUID), arg("seq", c.NextSeq),
-		textArg("content", content), textArg("options", options), arg("hash", c.NewTurn.InputHash), arg("now", t.now))...)
+	_, err = t.exec(claimNewTurn, append(append(common, stored...), arg("seq", c.NextSeq), arg("now", t.now))...)
 	return err
+}
+
+// newTurnArgs are what is stored of a new user turn.
+func newTurnArgs(n *turns.NewTurn) ([]any, error) {
+	content, err := turns.EncodeContent(n.Content)
+	if err != nil {
+		return nil, err
+	}
+	options, err := turns.EncodeOptions(n.Options)
+	if err != nil {
+		return nil, err
+	}
+	return []any{blob("parent", n.Parent.UUID), textArg("content", content), textArg("options", options), arg("hash", n.InputHash)}, nil
 }
 
 // The ledger row takes from its reply's own row whose it is, for the first call as for later ones.

@@ -44,11 +44,7 @@ func (s *Store) Enqueue(ctx context.Context, e turns.Enqueueing) (r turns.Enqueu
 }
 
 func (t *tx) enqueue(e turns.Enqueueing, seq int64) (bool, error) {
-	content, err := turns.EncodeContent(e.NewTurn.Content)
-	if err != nil {
-		return false, err
-	}
-	options, err := turns.EncodeOptions(e.NewTurn.Options)
+	stored, err := newTurnArgs(&e.NewTurn)
 	if err != nil {
 		return false, err
 	}
@@ -56,9 +52,8 @@ func (t *tx) enqueue(e turns.Enqueueing, seq int64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return t.won(enqueueTurn, arg("key", e.Key[:]), blob("turn", e.Turn.UUID), blob("parent", e.NewTurn.Parent.UUID), arg("seq", seq),
-		textArg("content", content), textArg("options", options), arg("hash", e.NewTurn.InputHash), textArg("waiting", waiting),
-		arg("now", t.now))
+	return t.won(enqueueTurn, append(stored, arg("key", e.Key[:]), blob("turn", e.Turn.UUID), arg("seq", seq),
+		textArg("waiting", waiting), arg("now", t.now))...)
 }
 
 var departureVerbs = []turns.Verb{turns.VerbCancel, turns.VerbRefuse}

@@ -78,12 +78,7 @@ func (c *checker) anthropicSystem(n *node) {
 // anthropicTools checks tools and the choice among them. called says that the history has calls, which need declarations.
 func (c *checker) anthropicTools(root *node, called bool) {
 	tools := newOffered(toolName)
-	for _, t := range root.list("tools") {
-		if c.fits(t, anthropicTool) {
-			c.oneOf(t, "type", FieldValue, "custom")
-			tools.add(c, t.get("name"), t.get("input_schema"))
-		}
-	}
+	tools.addAll(c, root.list("tools"), anthropicTool, "custom", "input_schema")
 	c.demand(!called || len(tools.names) > 0, ToolsMissing, root)
 	choice := root.get("tool_choice")
 	tools.choice(c, choice)

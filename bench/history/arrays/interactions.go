@@ -60,12 +60,7 @@ func (c *checker) interactions(root *node) {
 
 func (c *checker) interactionOptions(root *node) {
 	tools := newOffered(declaredName)
-	for _, t := range root.list("tools") {
-		if c.fits(t, interactionTool) {
-			c.oneOf(t, "type", FieldValue, "function")
-			tools.add(c, t.get("name"), t.get("parameters"))
-		}
-	}
+	tools.addAll(c, root.list("tools"), interactionTool, "function", "parameters")
 	config := root.get("generation_config")
 	if config == nil || !c.fits(config, interactionConfig) {
 		return

@@ -39,6 +39,16 @@ func (o *offered) add(c *checker, name, schema *node) {
 	}
 }
 
+// addAll takes the declarations of a list that each are a tool by themselves, of one type and with its schema under a name.
+func (o *offered) addAll(c *checker, list []*node, declared shape, kind, schema string) {
+	for _, t := range list {
+		if c.fits(t, declared) {
+			c.oneOf(t, "type", FieldValue, kind)
+			o.add(c, t.get("name"), t.get(schema))
+		}
+	}
+}
+
 // schema checks that the parameters of a tool are those of an object.
 func (c *checker) schema(n *node) {
 	if !c.demand(n.is(isObject), ToolSchema, n) {

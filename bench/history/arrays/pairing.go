@@ -74,16 +74,6 @@ func (p *pairing) begun() bool {
 	return false
 }
 
-// waiting reports whether a call waits for its result.
-func (p *pairing) waiting() bool {
-	for _, open := range p.open {
-		if !open.answered {
-			return true
-		}
-	}
-	return false
-}
-
 // arguments checks the input of a call that is sent as text: it is JSON of its own. Names that come twice are the model's
 // affair there.
 func (c *checker) arguments(n *node) {

@@ -87,12 +87,7 @@ func includes(root *node, what string) bool {
 
 func (c *checker) responsesTools(root *node) {
 	tools := newOffered(toolName)
-	for _, t := range root.list("tools") {
-		if c.fits(t, responsesTool) {
-			c.oneOf(t, "type", FieldValue, "function")
-			tools.add(c, t.get("name"), t.get("parameters"))
-		}
-	}
+	tools.addAll(c, root.list("tools"), responsesTool, "function", "parameters")
 	choice := root.get("tool_choice")
 	tools.choice(c, choice)
 	if choice.is(isText) {
