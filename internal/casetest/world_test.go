@@ -101,7 +101,7 @@ func sqliteWorld(t *testing.T) *world {
 }
 
 func postgresWorld(t *testing.T) *world {
-	dsn := pgtest.Migrated(t, pgtest.Migrate)
+	dsn := pgtest.Reused(t, pgtest.Migrate)
 	w := newWorld(t, "postgres")
 	w.url = dsn
 	w.db = opened(t, "pgx", dsn)

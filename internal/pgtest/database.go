@@ -26,11 +26,13 @@ type cluster struct {
 	server  *Server // nil if the server is somebody else's
 	admin   string  // DSN from which databases are made
 	version string
-	clone   string // words after CREATE DATABASE .. TEMPLATE ..; depends on the version
+	copying string // words after CREATE DATABASE .. TEMPLATE ..; depends on the version
 
 	migrate  sync.Once
 	template string
 	tmplErr  error
+
+	idle idle
 }
 
 // shared is state of the process as the server is: there is one test binary, hence one cluster.
@@ -51,11 +53,17 @@ func Database(t testing.TB) string {
 func Migrated(t testing.TB, migrate func(dsn string) error) string {
 	t.Helper()
 	shared.need(t)
-	shared.migrate.Do(func() { shared.template, shared.tmplErr = shared.makeTemplate(migrate) })
-	if shared.tmplErr != nil {
-		t.Fatalf("pgtest: template database: %v", shared.tmplErr)
+	return shared.create(t, shared.migrated(t, migrate))
+}
+
+// migrated is the template that databases with a schema are cloned from.
+func (c *cluster) migrated(t testing.TB, migrate func(dsn string) error) string {
+	t.Helper()
+	c.migrate.Do(func() { c.template, c.tmplErr = c.makeTemplate(migrate) })
+	if c.tmplErr != nil {
+		t.Fatalf("pgtest: template database: %v", c.tmplErr)
 	}
-	return shared.create(t, shared.template)
+	return c.template
 }
 
 // need starts the server if this is the first call, and ends the test if there is none.
@@ -115,7 +123,7 @@ func (c *cluster) ask(ctx context.Context) error {
 	}
 	// Copying files is the faster way for a small template, and the only one before 15.
 	if number >= 150000 {
-		c.clone = " STRATEGY file_copy"
+		c.copying = " STRATEGY file_copy"
 	}
 	return nil
 }
@@ -123,14 +131,7 @@ func (c *cluster) ask(ctx context.Context) error {
 // create makes a database, from the template if one is named, and drops it at the end of the test.
 func (c *cluster) create(t testing.TB, template string) string {
 	t.Helper()
-	name := newName("turnd_test_")
-	sql := "CREATE DATABASE " + name
-	if template != "" {
-		sql += " TEMPLATE " + template + c.clone
-	}
-	if err := c.exec(sql); err != nil {
-		t.Fatalf("pgtest: %v", err)
-	}
+	name := c.make(t, template)
 	t.Cleanup(func() {
 		if err := c.drop(name); err != nil {
 			t.Errorf("pgtest: %v", err)
@@ -141,6 +142,20 @@ func (c *cluster) create(t testing.TB, template string) string {
 		t.Fatalf("pgtest: %v", err)
 	}
 	return dsn
+}
+
+// make makes a database, from the template if one is named.
+func (c *cluster) make(t testing.TB, template string) (name string) {
+	t.Helper()
+	name = newName("turnd_test_")
+	sql := "CREATE DATABASE " + name
+	if template != "" {
+		sql += " TEMPLATE " + template + c.copying
+	}
+	if err := c.exec(sql); err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	return name
 }
 
 func (c *cluster) makeTemplate(migrate func(dsn string) error) (string, error) {
@@ -178,11 +193,14 @@ func (c *cluster) exec(sql string) error {
 	return nil
 }
 
-// close drops the template and stops the server, each if there is one.
+// close drops what is left and stops the server, each if there is one.
 func (c *cluster) close() error {
 	var err error
+	for name, ok := c.idle.take(); ok; name, ok = c.idle.take() {
+		err = errors.Join(err, c.drop(name))
+	}
 	if c.template != "" {
-		err = c.drop(c.template)
+		err = errors.Join(err, c.drop(c.template))
 	}
 	if c.server != nil {
 		err = errors.Join(err, c.server.Stop())

@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync"
@@ -49,18 +50,19 @@ func TestADatabaseIsDroppedWithItsTestThoughSomeoneIsConnected(t *testing.T) {
 // migrationRuns counts over the whole test binary, as the template is kept for it: also if the tests are run twice.
 var migrationRuns atomic.Int32
 
-// TestAMigrationRunsOnceAndEveryTestHasItsResult is the only user of the template in this package.
-func TestAMigrationRunsOnceAndEveryTestHasItsResult(t *testing.T) {
-	migrate := func(dsn string) error {
-		migrationRuns.Add(1)
-		conn, err := pgx.Connect(t.Context(), dsn)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = conn.Close(t.Context()) }()
-		_, err = conn.Exec(t.Context(), `CREATE TABLE seed AS SELECT 7 AS n`)
+// migrate is the migration of the template that the tests of this package share.
+func migrate(dsn string) error {
+	migrationRuns.Add(1)
+	conn, err := pgx.Connect(context.Background(), dsn)
+	if err != nil {
 		return err
 	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	_, err = conn.Exec(context.Background(), `CREATE TABLE seed AS SELECT 7 AS n`)
+	return err
+}
+
+func TestAMigrationRunsOnceAndEveryTestHasItsResult(t *testing.T) {
 	dsns := make([]string, 4)
 	var all sync.WaitGroup
 	for i := range dsns {
@@ -151,4 +153,22 @@ func TestOnlyADatabaseURLCanNameAnotherDatabase(t *testing.T) {
 		_, err := withDatabase(bad, "other")
 		require.ErrorContains(t, err, "TURND_TEST_DATABASE_URL must be of the form")
 	}
+}
+
+func TestAUsedDatabaseIsEmptyForTheNextTest(t *testing.T) {
+	var first string
+	t.Run("a test that leaves rows and its connection", func(t *testing.T) {
+		first = Reused(t, migrate)
+		conn, err := pgx.Connect(t.Context(), first)
+		require.NoError(t, err)
+		_, err = conn.Exec(t.Context(), `INSERT INTO seed VALUES (1)`)
+		require.NoError(t, err)
+	})
+	t.Run("the next", func(t *testing.T) {
+		again := Reused(t, migrate)
+		require.Equal(t, first, again)
+		conn := connect(t, again)
+		require.Zero(t, ask[int](t, conn, `SELECT count(*) FROM seed`))
+		require.Equal(t, 1, ask[int](t, conn, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'`))
+	})
 }

@@ -1,8 +1,8 @@
 // Package pgtest gives tests a Postgres of their own and throws it away afterwards.
 //
 // A test binary that asks for a database starts one server, on 127.0.0.1 and a free port, the first time it asks; each
-// test gets a database to itself, either empty or cloned from one that was migrated once. Databases are dropped when
-// their test ends, the server and its files when Main ends. On Linux the server also dies when the test binary is
+// test gets a database to itself, either empty or cloned from one that was migrated once, or one that an earlier test has
+// used and that was emptied. Other databases are dropped when their test ends, the server and its files when Main ends. On Linux the server also dies when the test binary is
 // killed; its files are then removed by the next binary that starts a server.
 //
 // Where the server comes from, first match wins:

@@ -3,6 +3,7 @@ package postgres
 import (
 	"testing"
 
+	"github.com/turnd/turnd/internal/pgtest"
 	"github.com/turnd/turnd/turns/storetest"
 )
 
@@ -13,7 +14,7 @@ func TestTheStoreAgreesWithTheModel(t *testing.T) { storetest.RunModel(t, engine
 func TestWhatMustHoldHoldsUnderACrowd(t *testing.T) { storetest.RunConcurrent(t, engine) }
 
 func engine(t testing.TB) storetest.Engine {
-	d := open(t)
+	d := opened(t, pgtest.Reused(t, pgtest.Migrate))
 	return storetest.Engine{
 		Store: d.store, Exec: d.exec, Query: d.query, ID: literal,
 		Close: func() error { d.store.Close(); return nil },

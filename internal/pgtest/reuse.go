@@ -1,0 +1,98 @@
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// maxIdle bounds the databases that wait for their next test.
+const maxIdle = 16
+
+// idle are databases that tests of this binary have used and that are empty again. They go with the server, or are dropped
+// when Main ends.
+type idle struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (i *idle) take() (name string, ok bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.names) == 0 {
+		return "", false
+	}
+	last := len(i.names) - 1
+	name, i.names = i.names[last], i.names[:last]
+	return name, true
+}
+
+func (i *idle) put(name string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.names) >= maxIdle {
+		return false
+	}
+	i.names = append(i.names, name)
+	return true
+}
+
+// Reused returns the DSN of a database with a schema in it, as Migrated does, which an earlier test may have used: its rows
+// are gone, and nobody is connected to it. That is much quicker than a database of its own. It is for tests that change
+// rows alone: what a test does to the schema, and what the planner has learnt, would be there for the next.
+func Reused(t testing.TB, migrate func(dsn string) error) string {
+	t.Helper()
+	shared.need(t)
+	name, ok := shared.idle.take()
+	if !ok {
+		name = shared.make(t, shared.migrated(t, migrate))
+	}
+	dsn, err := withDatabase(shared.admin, name)
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := empty(dsn, name); err != nil {
+			t.Errorf("pgtest: empty a used database: %v", err)
+		} else if shared.idle.put(name) {
+			return
+		}
+		if err := shared.drop(name); err != nil {
+			t.Errorf("pgtest: %v", err)
+		}
+	})
+	return dsn
+}
+
+// empty sends away whoever is connected to a database and removes all rows but the records of migrations.
+func empty(dsn, name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	const others = `SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()`
+	if _, err := conn.Exec(ctx, others, name); err != nil {
+		return fmt.Errorf("send connections away: %w", err)
+	}
+	const tables = `SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
+		WHERE schemaname NOT IN ('pg_catalog', 'information_schema') AND tablename NOT LIKE 'goose%'`
+	rows, err := conn.Query(ctx, tables)
+	if err != nil {
+		return fmt.Errorf("list tables: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("list tables: %w", err)
+	}
+	if _, err := conn.Exec(ctx, "TRUNCATE "+strings.Join(names, ", ")); err != nil {
+		return fmt.Errorf("remove rows: %w", err)
+	}
+	return nil
+}
