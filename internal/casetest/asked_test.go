@@ -50,6 +50,7 @@ func TestC28ABackgroundReplyOfADeadWorkerIsGoneOnWithByAnother(t *testing.T) {
 		seen := dying.turn(in, nil).at(1 + 36*16)
 		far := other.follow(in.GetConversationId(), seen.reply, 0)
 		far.at(1 + 36*16)
+		w.eventually(func() bool { return w.number(qListenable) == 1 })
 		die()
 		w.eventually(func() bool { return w.number(qEpochTwo) == 1 })
 		require.NoError(t, w.provider.OpenGate("mid"))
@@ -80,7 +81,7 @@ func TestAnAnswerOfADeadWorkerThatIsWholeIsAdoptedByAnother(t *testing.T) {
 		in := askOf(model)
 		dying.turn(in, nil).at(1 + 60*16)
 		w.eventually(func() bool {
-			return w.number(`SELECT count(*) FROM turns WHERE status = 'in_flight' AND log_len > 900`) == 1
+			return w.number(`SELECT count(*) FROM turns WHERE status = 'in_flight' AND log_len > 900 AND provider_response_id <> ''`) == 1
 		})
 		die()
 		require.NoError(t, w.provider.OpenGate("end"))

@@ -151,6 +151,7 @@ func TestAHeldReplyOfAProviderThatCanBeAskedIsAdoptedOnceItsAnswerIsThere(t *tes
 		in := askOf(model)
 		in.OnAmbiguous = holdPolicy
 		dying.turn(in, nil).at(1 + 19*16)
+		w.eventually(func() bool { return w.number(qListenable) == 1 })
 		die()
 		other := w.serve()
 		require.NoError(t, w.provider.OpenGate("mid"))

@@ -17,7 +17,7 @@ import (
 
 // short makes leases that a test can outlive.
 func (w *world) short() {
-	w.settings.Lease, w.settings.Sweep = 600*time.Millisecond, 50*time.Millisecond
+	w.settings.Lease, w.settings.Sweep = 1500*time.Millisecond, 50*time.Millisecond
 }
 
 // cutOff is a worker whose database can be taken away, which is how a worker dies as far as the others see.
