@@ -36,12 +36,16 @@ type Enqueueing struct {
 	Waiting Waiting
 	// Max bounds the line.
 	Max int
+	// Reserve is as a Claim's.
+	Reserve *Reservation
 }
 
 // EnqueueResult answers one Enqueue.
 type EnqueueResult struct {
 	Won  bool
 	Full bool
+	// Met is the limit that its reservation met. It is not won then.
+	Met *LimitMet
 	// Seq is the turn's place in the conversation, Position how many turns come before it in line, and CreateTime the time
 	// of its row, if won.
 	Seq        int64

@@ -195,6 +195,9 @@ type Claim struct {
 	Supersede ReplyID
 	Reply     NewReply
 	Call      NewCall
+	// Reserve, if set, is charged in the same commit, unless the turn and generation has its share already. Where a limit does
+	// not let it, nothing is written, and the result says which.
+	Reserve *Reservation
 }
 
 // NewTurn is a user turn to store.
@@ -247,6 +250,8 @@ type ClaimResult struct {
 	Won bool
 	// CreateTime is the claim's time, if won.
 	CreateTime time.Time
+	// Met is the limit that its reservation met. The claim is not won then.
+	Met *LimitMet
 }
 
 // Fence is the guard of every write of a reply in flight: this reply, in flight, this epoch, this owner.

@@ -232,6 +232,65 @@ CREATE TABLE tenant_spending (
     through_id   uuid        NOT NULL
 );
 
+-- Who may call, and as whom. A secret is shown once and kept as a hash; it is random, so that a fast hash is enough.
+CREATE TABLE api_keys (
+    key_id      text        NOT NULL PRIMARY KEY,
+    hash        bytea       NOT NULL,
+    tenant      text        NOT NULL,
+    subject     text        NOT NULL,
+    scopes      text        NOT NULL,
+    name        text        NOT NULL DEFAULT '',
+    create_time timestamptz NOT NULL,
+    expire_time timestamptz,
+    revoke_time timestamptz,
+    CONSTRAINT api_keys_named CHECK (tenant <> '' AND subject <> '' AND scopes <> '')
+);
+
+CREATE INDEX api_keys_of_tenant ON api_keys (tenant, key_id);
+
+-- Subjects that may make nothing new until they are reinstated.
+CREATE TABLE suspensions (
+    tenant      text        NOT NULL,
+    subject     text        NOT NULL,
+    create_time timestamptz NOT NULL,
+    PRIMARY KEY (tenant, subject)
+);
+
+-- What a day's quota has been charged with: one row for each subject, and one without a subject for the tenant as a whole.
+-- next_at is when the subject's next submission would be in time, as a leaky bucket counts.
+CREATE TABLE quotas (
+    tenant  text   NOT NULL,
+    subject text   NOT NULL,
+    day     date   NOT NULL,
+    turns   bigint NOT NULL DEFAULT 0,
+    tokens  bigint NOT NULL DEFAULT 0,
+    next_at timestamptz,
+    PRIMARY KEY (tenant, subject, day),
+    CONSTRAINT quotas_charged CHECK (turns >= 0 AND tokens >= 0)
+) WITH (fillfactor = 50);
+
+-- What a turn and generation is charged with, and on which day. While it is open its turn may still cost more; a settlement
+-- moves the day's quota by the difference to what the ledger says, so that it may come late, and again.
+CREATE TABLE quota_reservations (
+    conversation_key uuid        NOT NULL,
+    turn_id          uuid        NOT NULL,
+    generation       integer     NOT NULL,
+    tenant           text        NOT NULL,
+    subject          text        NOT NULL,
+    day              date        NOT NULL,
+    turns            integer     NOT NULL,
+    tokens           bigint      NOT NULL,
+    settled_before   bigint      NOT NULL DEFAULT 0,
+    open             boolean     NOT NULL DEFAULT true,
+    create_time      timestamptz NOT NULL,
+    PRIMARY KEY (conversation_key, turn_id, generation),
+    CONSTRAINT quota_reservations_charge CHECK (turns IN (0, 1) AND tokens >= 0 AND settled_before >= 0)
+) WITH (fillfactor = 80);
+
+CREATE INDEX quota_reservations_open ON quota_reservations (tenant, subject, create_time) WHERE open;
+
+CREATE INDEX quota_reservations_day ON quota_reservations (day);
+
 -- One row for each life of a process. The second unique key makes burying an update of a key: a claim holds
 -- FOR KEY SHARE on its owner's row, which stops a burial until the claim is committed and lets renewals through.
 CREATE TABLE workers (
@@ -248,6 +307,10 @@ CREATE TABLE workers (
 -- +goose Down
 
 DROP TABLE workers;
+DROP TABLE quota_reservations;
+DROP TABLE quotas;
+DROP TABLE suspensions;
+DROP TABLE api_keys;
 DROP TABLE tenant_spending;
 DROP TABLE provider_calls;
 DROP TABLE reply_chunks;

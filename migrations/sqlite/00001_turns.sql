@@ -226,6 +226,65 @@ CREATE TABLE tenant_spending (
     through_id   BLOB    NOT NULL
 ) STRICT;
 
+-- Who may call, and as whom. A secret is shown once and kept as a hash; it is random, so that a fast hash is enough.
+CREATE TABLE api_keys (
+    key_id      TEXT    NOT NULL PRIMARY KEY,
+    hash        BLOB    NOT NULL,
+    tenant      TEXT    NOT NULL,
+    subject     TEXT    NOT NULL,
+    scopes      TEXT    NOT NULL,
+    name        TEXT    NOT NULL DEFAULT '',
+    create_time INTEGER NOT NULL,
+    expire_time INTEGER,
+    revoke_time INTEGER,
+    CONSTRAINT api_keys_named CHECK (tenant <> '' AND subject <> '' AND scopes <> '')
+) STRICT;
+
+CREATE INDEX api_keys_of_tenant ON api_keys (tenant, key_id);
+
+-- Subjects that may make nothing new until they are reinstated.
+CREATE TABLE suspensions (
+    tenant      TEXT    NOT NULL,
+    subject     TEXT    NOT NULL,
+    create_time INTEGER NOT NULL,
+    PRIMARY KEY (tenant, subject)
+) STRICT;
+
+-- What a day's quota has been charged with: one row for each subject, and one without a subject for the tenant as a whole.
+-- next_at is when the subject's next submission would be in time, as a leaky bucket counts.
+CREATE TABLE quotas (
+    tenant  TEXT    NOT NULL,
+    subject TEXT    NOT NULL,
+    day     TEXT    NOT NULL,
+    turns   INTEGER NOT NULL DEFAULT 0,
+    tokens  INTEGER NOT NULL DEFAULT 0,
+    next_at INTEGER,
+    PRIMARY KEY (tenant, subject, day),
+    CONSTRAINT quotas_charged CHECK (turns >= 0 AND tokens >= 0)
+) STRICT;
+
+-- What a turn and generation is charged with, and on which day. While it is open its turn may still cost more; a settlement
+-- moves the day's quota by the difference to what the ledger says, so that it may come late, and again.
+CREATE TABLE quota_reservations (
+    conversation_key BLOB    NOT NULL,
+    turn_id          BLOB    NOT NULL,
+    generation       INTEGER NOT NULL,
+    tenant           TEXT    NOT NULL,
+    subject          TEXT    NOT NULL,
+    day              TEXT    NOT NULL,
+    turns            INTEGER NOT NULL,
+    tokens           INTEGER NOT NULL,
+    settled_before   INTEGER NOT NULL DEFAULT 0,
+    open             INTEGER NOT NULL DEFAULT 1,
+    create_time      INTEGER NOT NULL,
+    PRIMARY KEY (conversation_key, turn_id, generation),
+    CONSTRAINT quota_reservations_charge CHECK (turns IN (0, 1) AND tokens >= 0 AND settled_before >= 0)
+) STRICT;
+
+CREATE INDEX quota_reservations_open ON quota_reservations (tenant, subject, create_time) WHERE open;
+
+CREATE INDEX quota_reservations_day ON quota_reservations (day);
+
 -- One row for each life of a process.
 CREATE TABLE workers (
     worker_id   BLOB    NOT NULL PRIMARY KEY,
@@ -241,6 +300,10 @@ CREATE TABLE workers (
 -- +goose Down
 
 DROP TABLE workers;
+DROP TABLE quota_reservations;
+DROP TABLE quotas;
+DROP TABLE suspensions;
+DROP TABLE api_keys;
 DROP TABLE tenant_spending;
 DROP TABLE provider_calls;
 DROP TABLE reply_chunks;

@@ -47,6 +47,10 @@ var promises = []promise{
 	primaryKey("provider_calls", "a provider call could be on the ledger twice", "conversation_key", "call_id"),
 	primaryKey("conversation_defaults", "a reply could be made from either of two defaults of one version", "conversation_key", "version"),
 	primaryKey("tenant_spending", "a tenant's spending could be counted twice", "tenant"),
+	primaryKey("api_keys", "one key could stand for two callers", "key_id"),
+	primaryKey("suspensions", "a subject that is reinstated could stay suspended", "tenant", "subject"),
+	primaryKey("quotas", "a day's quota could be spent twice", "tenant", "subject", "day"),
+	primaryKey("quota_reservations", "one turn could be charged twice", "conversation_key", "turn_id", "generation"),
 	primaryKey("workers", "two workers could share one lease", "worker_id"),
 }
 

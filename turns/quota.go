@@ -1,0 +1,88 @@
+package turns
+
+import (
+	"context"
+	"time"
+)
+
+// SubmissionLimits bound what one subject, and all of a tenant together, may submit; a zero field bounds nothing. Replays are outside
+// them.
+type SubmissionLimits struct {
+	// PerMinute bounds the submissions of one subject: the turns that it sends and the replies that it has made anew. As many
+	// may come at once after a minute of silence.
+	PerMinute int64
+	// SubjectTurns and SubjectTokens are the quotas of one subject a day, TenantTurns and TenantTokens those of its tenant. A
+	// day begins at midnight UTC, by the database's clock. Tokens are input and output together.
+	SubjectTurns  int64
+	SubjectTokens int64
+	TenantTurns   int64
+	TenantTokens  int64
+}
+
+// Reservation asks for a share of a day's quotas for one turn and generation, in the transaction that stores the turn or
+// claims its reply. There is one for each: an attempt that follows another within the generation uses what that one left.
+type Reservation struct {
+	Subject string
+	// Tokens is the most that the attempt is thought to take.
+	Tokens int64
+	Limits SubmissionLimits
+	// Submission says that it counts against PerMinute: it was sent by a client now, and is no start of a turn from its line.
+	Submission bool
+}
+
+// ReservationKey names a reservation.
+type ReservationKey struct {
+	Key        ConversationKey
+	Turn       TurnID
+	Generation int32
+}
+
+// LimitMet says which limit a reservation met. Nothing of the item was written then.
+type LimitMet struct {
+	// Limit is what was met: PerMinute, or turns or tokens a day.
+	Limit LimitKind
+	// OfTenant says that it is the tenant's quota and not the subject's.
+	OfTenant bool
+	// Max is the limit, Used what was charged before, and Asked what the reservation wanted on top.
+	Max, Used, Asked int64
+	// Wait is how long until the same submission may be let in: the rest of the day, or until the subject is in time again.
+	Wait time.Duration
+}
+
+// LimitKind is a kind of limit.
+type LimitKind string
+
+// The kinds of limits.
+const (
+	LimitSubmissions LimitKind = "submissions_per_minute"
+	LimitTurns       LimitKind = "turns_per_day"
+	LimitTokens      LimitKind = "tokens_per_day"
+)
+
+// Quotas is the part of a Store that counts what subjects and tenants use a day. A charge is made with a claim or an
+// enqueueing, under the limits that it names. A settlement moves it, by the difference, to what the turn and generation has
+// come to, so that settlements may come late, in any order, and again:
+//
+//   - in line, in flight or held, or without a word of what became of it: what was reserved;
+//   - complete, or abandoned with an outcome that nobody knows or that a provider may have billed: one turn, and the tokens of
+//     its calls by the ledger;
+//   - refused by the provider, failed for certain, or empty: no turn, and the tokens of its calls by the ledger;
+//   - taken out of line, or released from a hold: nothing.
+type Quotas interface {
+	// SettleReservations settles those named; one that does not exist is passed over.
+	SettleReservations(ctx context.Context, keys []ReservationKey) error
+	// SettleOpen settles reservations whose turns have come to an end, the oldest first and at most limit: those of a
+	// tenant's subject, or of the whole tenant if subject is empty, or of all if tenant is empty too. It says how many it settled.
+	SettleOpen(ctx context.Context, tenant Tenant, subject string, limit int) (settled int, err error)
+	// QuotaUsed reads what a subject is charged with today, or the tenant if subject is empty.
+	QuotaUsed(ctx context.Context, tenant Tenant, subject string) (QuotaUse, error)
+	// ForgetQuotas removes quotas and settled reservations of days that ended longer than age ago, at most limit of each. It
+	// says whether more are left.
+	ForgetQuotas(ctx context.Context, age time.Duration, limit int) (more bool, err error)
+}
+
+// QuotaUse is what today's quota is charged with.
+type QuotaUse struct {
+	Turns  int64
+	Tokens int64
+}
