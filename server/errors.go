@@ -154,6 +154,10 @@ func details(r rule, e *turns.Error) []protoadapt.MessageV1 {
 		out = append(out, &errdetails.PreconditionFailure{Violations: []*errdetails.PreconditionFailure_Violation{
 			{Type: r.reasonName(), Subject: e.Field, Description: e.Problem}}})
 	}
+	if e.Code == turns.CodeQuotaExceeded {
+		out = append(out, &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
+			{Subject: e.Meta["subject"], Description: e.Problem}}})
+	}
 	if r.waits {
 		out = append(out, &errdetails.RetryInfo{RetryDelay: durationpb.New(max(e.RetryAfter, r.least))})
 	}

@@ -53,17 +53,21 @@ var wireErrors = map[turns.Code]struct {
 	turns.CodeReplyChanged:      {codes.FailedPrecondition, "DO_NOT_RETRY", "PreconditionFailure", false},
 	turns.CodeConflict:          {codes.Aborted, "SAME_ID_NOW", "", true},
 	turns.CodeStaleEpoch:        {codes.Aborted, "DO_NOT_RETRY", "", false},
+	turns.CodeRateLimited:       {codes.ResourceExhausted, "SAME_ID_AFTER_WAIT", "", true},
+	turns.CodeQuotaExceeded:     {codes.ResourceExhausted, "SAME_ID_AFTER_WAIT", "QuotaFailure", true},
 	turns.CodeOverloaded:        {codes.ResourceExhausted, "SAME_ID_AFTER_WAIT", "", true},
 	turns.CodeStoreUnavailable:  {codes.Unavailable, "SAME_ID_AFTER_WAIT", "", true},
 	turns.CodeDraining:          {codes.Unavailable, "SAME_ID_NOW", "", true},
+	turns.CodeUnauthenticated:   {codes.Unauthenticated, "DO_NOT_RETRY", "", false},
+	turns.CodeScopeMissing:      {codes.PermissionDenied, "DO_NOT_RETRY", "", false},
+	turns.CodeSuspended:         {codes.PermissionDenied, "DO_NOT_RETRY", "", false},
 	turns.CodeUnimplemented:     {codes.Unimplemented, "DO_NOT_RETRY", "BadRequest", false},
 	turns.CodeInternal:          {codes.Internal, "SAME_ID_AFTER_WAIT", "", true},
 }
 
 // unproduced are the reasons of the wire that nothing here leads to yet.
 var unproduced = []string{
-	"UNSPECIFIED", "RATE_LIMITED",
-	"QUOTA_EXCEEDED", "PROVIDER_UNAVAILABLE", "UNAUTHENTICATED", "SCOPE_MISSING", "SUSPENDED",
+	"UNSPECIFIED", "PROVIDER_UNAVAILABLE",
 }
 
 // failing is a server whose domain fails each delivery with an error.
@@ -94,6 +98,7 @@ func TestEveryCodeOfTheDomainHasItsStatusReasonAdviceAndDetails(t *testing.T) {
 				require.Equal(t, want.detail == "BadRequest", detail[*errdetails.BadRequest](err) != nil)
 				require.Equal(t, want.detail == "ResourceInfo", detail[*errdetails.ResourceInfo](err) != nil)
 				require.Equal(t, want.detail == "PreconditionFailure", detail[*errdetails.PreconditionFailure](err) != nil)
+				require.Equal(t, want.detail == "QuotaFailure", detail[*errdetails.QuotaFailure](err) != nil)
 				require.Equal(t, want.retry, detail[*errdetails.RetryInfo](err) != nil)
 			}
 		})
