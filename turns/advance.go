@@ -25,8 +25,8 @@ type lines struct {
 	wake  chan struct{}
 	soon  map[ConversationKey]struct{}
 	later map[ConversationKey]struct{} // at the next tick
-	// starved found no place for the turn that is next.
-	starved map[ConversationKey]struct{}
+	// starved found no place for the turn that is next: because the worker had none left, or, where it is named, its subject.
+	starved map[ConversationKey]Caller
 
 	// from belongs to the sweep: the key after which it looks for lines.
 	from ConversationKey
@@ -36,7 +36,7 @@ type lines struct {
 func (l *lines) come() chan struct{} {
 	l.once.Do(func() {
 		l.wake = make(chan struct{}, 1)
-		l.soon, l.later, l.starved = map[ConversationKey]struct{}{}, map[ConversationKey]struct{}{}, map[ConversationKey]struct{}{}
+		l.soon, l.later, l.starved = map[ConversationKey]struct{}{}, map[ConversationKey]struct{}{}, map[ConversationKey]Caller{}
 	})
 	return l.wake
 }
@@ -68,15 +68,28 @@ func (l *lines) take(set *map[ConversationKey]struct{}) map[ConversationKey]stru
 	return taken
 }
 
-// placeFree has those looked at again that found no place.
-func (l *lines) placeFree() {
+// starve notes that there was no place for a conversation's next turn, or, if who is not zero, none for its subject.
+func (l *lines) starve(key ConversationKey, who Caller) {
 	l.come()
 	l.mu.Lock()
-	hungry := len(l.starved) > 0
-	for key := range l.starved {
-		l.soon[key] = struct{}{}
+	defer l.mu.Unlock()
+	if len(l.starved) < maxLooks {
+		l.starved[key] = who
 	}
-	clear(l.starved)
+}
+
+// placeFree has those looked at again that found no place, where one that a subject gave back may serve them.
+func (l *lines) placeFree(who Caller) {
+	l.come()
+	l.mu.Lock()
+	hungry := false
+	for key, wants := range l.starved {
+		if wants == (Caller{}) || wants == who {
+			hungry = true
+			l.soon[key] = struct{}{}
+			delete(l.starved, key)
+		}
+	}
 	l.mu.Unlock()
 	if hungry {
 		l.rouse()
@@ -203,11 +216,12 @@ func (s *Service) advance(ctx context.Context, key ConversationKey) error {
 // startNext tries to start a turn in line. again says that the line is another now, and no reply of this worker's runs.
 func (s *Service) startNext(ctx context.Context, key ConversationKey, next InLine) (again bool, err error) {
 	a := s.waitingArrival(key, next)
-	if a.admitted = s.admission.try(); !a.admitted {
-		s.lines.put(&s.lines.starved, key)
+	if a.admitted = s.admission.try(a.caller); !a.admitted {
+		s.lines.starve(key, s.admission.wanting(a.caller))
 		return false, nil
 	}
 	defer a.release()
+	var done bool
 	for range submitRounds {
 		st, err := s.lookup(ctx, a.query())
 		if err != nil {
@@ -224,7 +238,9 @@ func (s *Service) startNext(ctx context.Context, key ConversationKey, next InLin
 		if !a.someoneReady(st) {
 			return false, nil
 		}
-		_, done, err := a.claim(ctx, st)
+		if err = s.checkSuspended(ctx, a.caller); err == nil {
+			_, done, err = a.claim(ctx, st)
+		}
 		if code := CodeOf(err); err != nil && neverStarts(code) {
 			return s.refuse(ctx, key, st, next, code)
 		}

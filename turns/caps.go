@@ -17,9 +17,10 @@ type Caps struct {
 	Time time.Duration
 }
 
-// The scopes of caps.
+// The scopes of caps and limits.
 const (
 	scopeConversation = "conversation"
+	scopeSubject      = "subject"
 	scopeTenant       = "tenant"
 )
 

@@ -19,8 +19,13 @@ func (s *Service) CompleteHeld(ctx context.Context, caller Caller, conversation 
 	if err != nil {
 		return Reply{}, err
 	}
-	return s.decideHeld(ctx, caller.Tenant, KeyOf(caller.Tenant, conversation), id, epoch, decision{
-		verb: VerbAdopt, status: StatusComplete,
+	looked, err := s.look(caller)
+	if err != nil {
+		return Reply{}, err
+	}
+	defer looked()
+	return s.decideHeld(ctx, caller, KeyOf(caller.Tenant, conversation), id, epoch, decision{
+		verb: VerbAdopt, status: StatusComplete, limited: true,
 		made: func(row Reply) bool {
 			if row.Status != StatusComplete {
 				return false

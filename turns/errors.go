@@ -109,6 +109,15 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
+// metaOf are the facts of an error, nil for one that is none of ours.
+func metaOf(err error) map[string]string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Meta
+	}
+	return nil
+}
+
 // Unavailable wraps a failure of the store's engine to be reached.
 func Unavailable(cause error) *Error {
 	return &Error{Code: CodeStoreUnavailable, Problem: "the database can't be reached; send the same request again",

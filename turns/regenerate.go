@@ -25,6 +25,11 @@ func (s *Service) Regenerate(ctx context.Context, caller Caller, g Regeneration)
 	if err := g.Options.validateTools("options"); err != nil {
 		return Reply{}, false, err
 	}
+	looked, err := s.look(caller)
+	if err != nil {
+		return Reply{}, false, err
+	}
+	defer looked()
 	turn, err := s.store.FindTurn(ctx, key, g.Reply.Row())
 	if err != nil {
 		return Reply{}, false, err
@@ -35,9 +40,15 @@ func (s *Service) Regenerate(ctx context.Context, caller Caller, g Regeneration)
 	sender := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
-	a := &arrival{Service: s, sender: sender, caller: caller, key: key, reply: ReplyID{newID()}, call: CallID{newID()}, regenerate: &g,
+	a := &arrival{Service: s, sender: sender, caller: caller, key: key, reply: ReplyID{newID()}, call: CallID{newID()}, regenerate: &g, looked: looked,
 		Delivery: Delivery{Input: Input{Conversation: g.Conversation, Turn: turn.ID, Content: turn.Content, Options: turn.Options}}}
 	defer a.release()
+	reply, replayed, err = a.regenerateRounds(ctx)
+	s.settled(caller, &a.allowance, !replayed, err)
+	return reply, replayed, err
+}
+
+func (a *arrival) regenerateRounds(ctx context.Context) (reply Reply, replayed bool, err error) {
 	for range submitRounds {
 		reply, replayed, done, err := a.regenerateRound(ctx)
 		if done || err != nil {
@@ -50,6 +61,7 @@ func (s *Service) Regenerate(ctx context.Context, caller Caller, g Regeneration)
 // regenerateRound looks how things stand and acts on it once.
 func (a *arrival) regenerateRound(ctx context.Context) (reply Reply, replayed, done bool, err error) {
 	st, err := a.lookup(ctx, LookupQuery{Key: a.key, Turn: a.Input.Turn, Cursor: a.regenerate.Reply})
+	a.looked()
 	switch {
 	case err != nil:
 		return Reply{}, false, false, err
@@ -72,6 +84,9 @@ func (a *arrival) regenerateRound(ctx context.Context) (reply Reply, replayed, d
 		return *st.Newest, true, true, nil
 	}
 	if err := a.checkReplaceable(st, *target, expect); err != nil {
+		return Reply{}, false, false, err
+	}
+	if err := a.allow(ctx, a.caller, &a.allowance); err != nil {
 		return Reply{}, false, false, err
 	}
 	sub, done, err := a.claim(ctx, st)

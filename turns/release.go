@@ -15,12 +15,14 @@ type decision struct {
 	made func(row Reply) bool
 	// write gives the reply what the decision adds to it; nil adds nothing.
 	write func(row Reply) (Reply, error)
+	// limited says that it puts a reply where a model's would be: a submission of whoever decides.
+	limited bool
 }
 
 // ReleaseHeld gives a held reply up under the epoch that the caller has seen, which frees its slot. Its calls are closed by
 // estimate, as wasted: if the provider answered, it billed. A reply that was released already is answered as it stands.
 func (s *Service) ReleaseHeld(ctx context.Context, caller Caller, conversation ConversationID, id ReplyID, epoch int64) (Reply, error) {
-	return s.decideHeld(ctx, caller.Tenant, KeyOf(caller.Tenant, conversation), id, epoch, decision{
+	return s.decideHeld(ctx, caller, KeyOf(caller.Tenant, conversation), id, epoch, decision{
 		verb: VerbRelease, status: StatusAbandoned, reason: ReasonHeldReleased,
 		made: func(row Reply) bool { return row.Status == StatusAbandoned && row.Reason == ReasonHeldReleased },
 	})
@@ -28,12 +30,13 @@ func (s *Service) ReleaseHeld(ctx context.Context, caller Caller, conversation C
 
 // decideHeld brings a decision about a held reply into force and reads the reply as it stands then. A resolution without an
 // answer is not assumed: the row says what became of it.
-func (s *Service) decideHeld(ctx context.Context, tenant Tenant, key ConversationKey, id ReplyID, epoch int64, d decision) (Reply, error) {
+func (s *Service) decideHeld(ctx context.Context, caller Caller, key ConversationKey, id ReplyID, epoch int64, d decision) (Reply, error) {
 	if epoch <= 0 {
 		return Reply{}, invalid("expected_epoch", "must be the epoch that the list of held replies shows, which is at least 1")
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
+	var asked allowance
 	for range submitRounds {
 		row, err := s.store.ReadReply(ctx, key, id)
 		switch {
@@ -51,7 +54,12 @@ func (s *Service) decideHeld(ctx context.Context, tenant Tenant, key Conversatio
 			return Reply{}, &Error{Code: CodeWrongState, Field: "reply_id", Problem: "the reply was asked to stop, so it can't be completed any more",
 				Meta: map[string]string{"status": string(row.Status)}}
 		}
-		if _, err := s.tryDecision(ctx, tenant, key, row, d); err != nil && !errors.Is(err, ErrUnknownOutcome) {
+		if d.limited {
+			if err := s.allow(ctx, caller, &asked); err != nil {
+				return Reply{}, err
+			}
+		}
+		if _, err := s.tryDecision(ctx, caller.Tenant, key, row, d); err != nil && !errors.Is(err, ErrUnknownOutcome) {
 			return Reply{}, outOfTime(err)
 		}
 	}

@@ -110,7 +110,8 @@ func (r *run) succeeded(ended Ending, e *Ending, p pendingRun) *run {
 	s := r.newRun(p, row)
 	old := r.endedReply(ended, row.CreateTime)
 	old.ReplacedBy = row.ID
-	r.admission.carry()
+	s.place = r.place
+	r.admission.carry(s.place)
 	r.log.End(old)
 	return s
 }

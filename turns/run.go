@@ -20,6 +20,8 @@ type run struct {
 	// deadline is when the run stops itself, by this worker's clock.
 	deadline time.Time
 	cancel   context.CancelCauseFunc
+	// place is the subject whose place among the running replies it has.
+	place Caller
 	// inherited says that its place is promised to the turn that stops it; the service's mu guards it.
 	inherited bool
 
@@ -89,7 +91,7 @@ func (s *Service) newRun(p pendingRun, reply Reply) *run {
 		reply.Continues += piece.Len()
 	}
 	r := &run{
-		Service: s, key: p.claim.Key, reply: reply, request: p.request, made: p.made, claim: p.claim, turn: p.turn, call: p.claim.Call,
+		Service: s, place: Caller{Tenant: p.claim.Tenant, Subject: p.claim.Subject}, key: p.claim.Key, reply: reply, request: p.request, made: p.made, claim: p.claim, turn: p.turn, call: p.claim.Call,
 		fence:    reply.fence(p.claim.Key),
 		unsent:   p.claim.Call.Unsent,
 		deadline: time.Now().Add(p.limit), log: s.logs.Open(p.claim.Key, reply),
@@ -114,7 +116,7 @@ func (s *Service) launch(r *run) {
 	s.register(r)
 	go func() {
 		defer func() {
-			s.leavePlace()
+			s.leavePlace(r.place)
 			if r.inLine {
 				s.advanceSoon(r.key) // there is a place for it now
 			}

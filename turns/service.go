@@ -38,6 +38,11 @@ type Settings struct {
 	// ConversationCaps and TenantCaps bound what one conversation, and all of a tenant together, may spend.
 	ConversationCaps Caps
 	TenantCaps       Caps
+	// Submissions bound what one subject, and all of a tenant together, may submit, as all workers count it.
+	Submissions SubmissionLimits
+	// MaxSubjectInFlight bounds the replies of one subject that this worker runs, together with its deliveries that wait for
+	// a place here; 0 bounds nothing.
+	MaxSubjectInFlight int
 	// OnAmbiguous and OnPartial are the policies where neither a delivery nor an endpoint says otherwise; empty is to abandon
 	// and to discard.
 	OnAmbiguous OnAmbiguous
@@ -55,15 +60,19 @@ func DefaultSettings() Settings {
 	}
 }
 
-// Config makes a Service. All fields must be set.
+// Config makes a Service. All fields must be set, apart from Limiter and Suspensions.
 type Config struct {
 	Store     Store
 	Generator Generator
 	Logs      Logs
 	// Spool takes endings that the store does not; NoSpool is none.
-	Spool  Spool
-	Logger *slog.Logger
-	Meter  metric.Meter
+	Spool Spool
+	// Limiter keeps this worker's own limits; nil refuses nothing.
+	Limiter Limiter
+	// Suspensions says who may make nothing new; nil is nobody.
+	Suspensions Suspensions
+	Logger      *slog.Logger
+	Meter       metric.Meter
 	// WorkerName is a label for people.
 	WorkerName string
 	Settings   Settings
@@ -71,16 +80,18 @@ type Config struct {
 
 // Service owns turns on one worker. Start it once, then Run it; its methods may be called by many goroutines.
 type Service struct {
-	store     Store
-	generator Generator
-	logs      Logs
-	spool     Spool
-	logger    *slog.Logger
-	metrics   *Metrics
-	set       Settings
-	lease     *lease
-	random    func() float64
-	admission *admission
+	store       Store
+	generator   Generator
+	logs        Logs
+	spool       Spool
+	limiter     Limiter
+	suspensions Suspensions
+	logger      *slog.Logger
+	metrics     *Metrics
+	set         Settings
+	lease       *lease
+	random      func() float64
+	admission   *admission
 
 	// life is the context of everything that outlives a request; stop ends it with a cause. last ends later, with the
 	// hard limit of Drain: until then the endings of stopped replies are still stored.
@@ -112,13 +123,19 @@ func New(cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Limiter == nil {
+		cfg.Limiter = noLimiter{}
+	}
+	if cfg.Suspensions == nil {
+		cfg.Suspensions = nobody{}
+	}
 	life, stop := context.WithCancelCause(context.Background())
 	last, stopLast := context.WithCancel(context.Background())
 	return &Service{
 		store: cfg.Store, generator: cfg.Generator, logs: cfg.Logs, spool: cfg.Spool, logger: cfg.Logger,
-		metrics: metrics, set: cfg.Settings,
+		metrics: metrics, set: cfg.Settings, limiter: cfg.Limiter, suspensions: cfg.Suspensions,
 		lease:     &lease{store: cfg.Store, name: cfg.WorkerName, ttl: cfg.Settings.Lease, logger: cfg.Logger},
-		admission: &admission{places: cfg.Settings.MaxInFlight, room: cfg.Settings.MaxQueue},
+		admission: &admission{places: cfg.Settings.MaxInFlight, room: cfg.Settings.MaxQueue, each: cfg.Settings.MaxSubjectInFlight},
 		random:    rand.Float64, life: life, stop: stop, last: last, stopLast: stopLast, runs: map[ReplyID]*run{}, woken: make(chan struct{}, 1),
 	}, nil
 }

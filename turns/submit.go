@@ -67,19 +67,31 @@ func (s *Service) submit(ctx context.Context, caller Caller, d Delivery) (Submis
 	if err := d.validate(s.set.MaxContentBytes); err != nil {
 		return Submission{}, err
 	}
+	looked, err := s.look(caller)
+	if err != nil {
+		return Submission{}, err
+	}
+	defer looked()
 	sender := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
 	a := &arrival{Service: s, sender: sender, caller: caller, Delivery: d, key: d.Input.Key(caller.Tenant),
-		hash: HashInput(d.Input), reply: ReplyID{newID()}, call: CallID{newID()}}
+		hash: HashInput(d.Input), reply: ReplyID{newID()}, call: CallID{newID()}, looked: looked}
 	defer a.release()
+	sub, err := a.rounds(ctx)
+	s.settled(caller, &a.allowance, sub.Result == ResultRetried || !sub.repeats, err)
+	return sub, err
+}
+
+// rounds looks how things stand and acts on it until the delivery has its answer.
+func (a *arrival) rounds(ctx context.Context) (Submission, error) {
 	for range submitRounds {
 		sub, done, err := a.round(ctx)
 		if done || err != nil {
 			return sub, outOfTime(err)
 		}
 	}
-	if turn, err := s.store.FindTurn(ctx, a.key, d.Input.Turn.Row()); err == nil && turn.ID != d.Input.Turn {
+	if turn, err := a.store.FindTurn(ctx, a.key, a.Input.Turn.Row()); err == nil && turn.ID != a.Input.Turn {
 		return Submission{}, &Error{Code: CodeTurnReused, Field: "input.turn_id", Problem: "is the id of a reply; mint another",
 			Meta: map[string]string{"resource": "turn"}}
 	}
@@ -126,6 +138,9 @@ type arrival struct {
 	enqueued bool
 	// beside is the turn whose reply it stopped to take its place.
 	beside *UserTurn
+	// looked is to be called once it is known how things stand.
+	looked func()
+	allowance
 }
 
 // pendingRun is a claim together with what is needed to run it once it is won.
@@ -145,6 +160,7 @@ type pendingRun struct {
 // round looks how things stand and acts on it once; done is false if the claim was lost and must be looked at again.
 func (a *arrival) round(ctx context.Context) (sub Submission, done bool, err error) {
 	st, err := a.lookup(ctx, a.query())
+	a.looked()
 	if err != nil {
 		return sub, false, err
 	}
@@ -159,6 +175,9 @@ func (a *arrival) round(ctx context.Context) (sub Submission, done bool, err err
 		if known || err != nil {
 			return sub, true, err
 		}
+	}
+	if err := a.allow(ctx, a.caller, &a.allowance); err != nil {
+		return sub, false, err
 	}
 	if err := a.checkCursor(ctx, st); err != nil {
 		return sub, false, err
@@ -339,11 +358,11 @@ func (a *arrival) recover() {
 			a.start(*a.pending, reply)
 			return
 		case err == nil, claimErr == nil && errors.Is(err, ErrNotFound):
-			a.leavePlace()
+			a.leavePlace(a.caller)
 			return
 		}
 		if !pause(a.last, wait) {
-			a.leavePlace()
+			a.leavePlace(a.caller)
 			return
 		}
 	}

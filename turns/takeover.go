@@ -82,13 +82,13 @@ func (s *Service) takeOver(ctx context.Context, stale StaleReply, r Reply) (take
 	switch {
 	case t.way == wayNone:
 		return false, nil
-	case !s.lease.holds(owner) || !s.admission.try():
+	case !s.lease.holds(owner) || !s.admission.try(Caller{}):
 		// This worker has no room for it, or is leaving; another may have, and gets another lease's time to find it.
 		return r.LeaseLeft > -s.set.Lease, nil
 	}
 	run, err := s.takenRun(ctx, t, stale, r, owner)
 	if run == nil {
-		s.leavePlace()
+		s.leavePlace(Caller{})
 		return false, err
 	}
 	s.launch(run)
@@ -161,7 +161,7 @@ func (s *Service) takenRun(ctx context.Context, t takeover, stale StaleReply, r 
 	}
 	run := s.newRun(t.pending, r)
 	run.reply.Content, run.stored = nil, r.Length
-	run.usage = stale.Reply.Usage
+	run.usage, run.place = stale.Reply.Usage, Caller{} // it was let in where it began
 	for i, o := range t.item.Closed {
 		run.usage = run.usage.Add(o.Usage)
 		s.metrics.callEnded(ctx, stale.OpenCalls[i].labels(), o)

@@ -36,6 +36,7 @@ func newParser(c *cli) (*kong.Kong, error) {
 			{Key: "models", Title: "Models:"},
 			{Key: "worker", Title: "Turns:"},
 			{Key: "caps", Title: "Caps:"},
+			{Key: "limits", Title: "Limits:"},
 			{Key: "log", Title: "Logs:"},
 		}))
 }

@@ -55,6 +55,13 @@ var serveFlags = []struct{ name, def, variable, flag string }{
 	{"max-tenant-tokens", "0", "1", "2"},
 	{"max-tenant-cost", "0", "1", "2"},
 	{"max-tenant-time", "0s", "1s", "2s"},
+	{"submissions-per-minute", "", "1", "2"},
+	{"lookups-per-minute", "", "1", "2"},
+	{"subject-turns-per-day", "", "1", "2"},
+	{"subject-tokens-per-day", "", "1", "2"},
+	{"tenant-turns-per-day", "", "1", "2"},
+	{"tenant-tokens-per-day", "", "1", "2"},
+	{"max-subject-in-flight", "", "1", "2"},
 	{"bus", "auto", "memory", "poll"},
 	{"nats-url", "", "nats://a", "nats://b"},
 	{"auth", "none", "keys", "oidc"},
@@ -110,7 +117,7 @@ func TestAFlagWinsOverItsVariableAndThatOverTheDefault(t *testing.T) {
 				if err != nil {
 					require.ErrorAs(t, err, new(usageError))
 				}
-				return fmt.Sprint(flags[row.name].Target.Interface())
+				return fmt.Sprint(reflect.Indirect(flags[row.name].Target)) // one that may be unset is a pointer
 			}
 			unset := read()
 			t.Setenv(variableOf(row.name), row.variable)
@@ -124,10 +131,10 @@ func TestAFlagWinsOverItsVariableAndThatOverTheDefault(t *testing.T) {
 func TestTheConfigHasAFlagForEachField(t *testing.T) {
 	_, flags := serveModel(t, &cli{})
 	fields := 0
-	for _, typ := range []reflect.Type{reflect.TypeFor[Config](), reflect.TypeFor[Database](), reflect.TypeFor[Caps]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[Config](), reflect.TypeFor[Database](), reflect.TypeFor[Caps](), reflect.TypeFor[Limits]()} {
 		fields += typ.NumField()
 	}
-	fields -= 2 // Database and Caps themselves
+	fields -= 3 // Database, Caps and Limits themselves
 	require.Len(t, flags, fields)
 }
 

@@ -45,6 +45,7 @@ type Config struct {
 	MaxQueue        int           `env:"TURND_MAX_QUEUE" default:"1024" placeholder:"N" group:"worker" help:"Turns that wait for a place past --max-in-flight; 0 refuses them at once."`
 	MaxWaiting      int           `env:"TURND_MAX_WAITING" default:"32" placeholder:"N" group:"worker" help:"Turns of one conversation that wait in line behind its reply; one more is refused."`
 	Caps            Caps          `embed:"" group:"caps"`
+	Limits          Limits        `embed:"" group:"limits"`
 	Bus             string        `env:"TURND_BUS" default:"auto" placeholder:"KIND" group:"worker" help:"How workers tell each other of news: memory, poll, postgres or nats; auto is memory on SQLite and postgres on Postgres."`
 	NATSURL         string        `name:"nats-url" env:"TURND_NATS_URL" placeholder:"URL" group:"worker" help:"NATS servers of --bus nats, with commas between them. They carry text of replies."`
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnd/turnd/turns"
+	"github.com/turnd/turnd/turns/limiter"
 )
 
 // defaults are the settings of a serve without flags.
@@ -77,6 +78,11 @@ func TestBadSettingsAreRefusedByFlag(t *testing.T) {
 		{`--max-output-bytes: 4294967296 is too much, the most is 4294967295`, func(c *Config) { c.MaxOutputBytes = 1 << 32 }},
 		{`--max-tenant-tokens: -1 is too little, the least is 0`, func(c *Config) { c.Caps.MaxTenantTokens = -1 }},
 		{`--max-conversation-time: 1ns is too little, the least is 1ms`, func(c *Config) { c.Caps.MaxConversationTime = 1 }},
+		{`--submissions-per-minute: -1 is too little, the least is 0`, func(c *Config) { c.Limits.SubmissionsPerMinute = new(int64(-1)) }},
+		{`--lookups-per-minute: 100000001 is too much, the most is 100000000`, func(c *Config) { c.Limits.LookupsPerMinute = new(int64(100_000_001)) }},
+		{`--subject-turns-per-day: -1 is too little, the least is 0`, func(c *Config) { c.Limits.SubjectTurnsPerDay = new(int64(-1)) }},
+		{`--tenant-tokens-per-day: -1 is too little, the least is 0`, func(c *Config) { c.Limits.TenantTokensPerDay = new(int64(-1)) }},
+		{`--max-subject-in-flight: -1 is too little, the least is 0`, func(c *Config) { c.Limits.MaxSubjectInFlight = new(int64(-1)) }},
 		{`--checkpoint: 16s must not be longer than --lease, 15s`, func(c *Config) { c.Checkpoint = 16e9 }},
 		{`--log-format: "xml" is not one of text, json`, func(c *Config) { c.LogFormat = "xml" }},
 	} {
@@ -110,6 +116,39 @@ func TestSettingsThatKeepTheirPromiseAreTaken(t *testing.T) {
 	c.AnthropicBaseURL = "https://proxy.example"
 	t.Setenv(anthropicKey, "sk")
 	require.NoError(t, c.Validate())
+}
+
+func TestUnsetLimitsAreThoseOfAProductWhereCallersAreToldApart(t *testing.T) {
+	c := defaults(t)
+	require.Zero(t, c.settings().Submissions, "without authentication all callers may be one subject")
+	require.Zero(t, c.settings().MaxSubjectInFlight)
+	require.Zero(t, c.limiter().Lookups)
+	for _, auth := range []string{"keys", "oidc"} {
+		c.Auth = auth
+		require.Equal(t, turns.SubmissionLimits{PerMinute: 60, SubjectTurns: 1000, SubjectTokens: 5_000_000}, c.settings().Submissions)
+		require.Equal(t, 16, c.settings().MaxSubjectInFlight)
+		require.Equal(t, limiter.Config{Submissions: 60, Lookups: 6000}, c.limiter())
+	}
+}
+
+func TestALimitThatIsSetIsInForceWhoeverCalls(t *testing.T) {
+	for _, auth := range []string{"none", "keys"} {
+		c := defaults(t)
+		c.Auth = auth
+		c.Limits = Limits{SubmissionsPerMinute: new(int64(1)), LookupsPerMinute: new(int64(2)), SubjectTurnsPerDay: new(int64(3)),
+			SubjectTokensPerDay: new(int64(4)), TenantTurnsPerDay: new(int64(5)), TenantTokensPerDay: new(int64(6)), MaxSubjectInFlight: new(int64(7))}
+		require.NoError(t, c.Limits.check())
+		require.Equal(t, turns.SubmissionLimits{PerMinute: 1, SubjectTurns: 3, SubjectTokens: 4, TenantTurns: 5, TenantTokens: 6}, c.settings().Submissions)
+		require.Equal(t, 7, c.settings().MaxSubjectInFlight)
+		require.Equal(t, limiter.Config{Submissions: 1, Lookups: 2}, c.limiter())
+	}
+	c := defaults(t)
+	c.Auth = "keys"
+	zero := new(int64(0))
+	c.Limits = Limits{zero, zero, zero, zero, zero, zero, zero}
+	require.NoError(t, c.Limits.check())
+	require.Zero(t, c.settings().Submissions, "0 is no limit")
+	require.Zero(t, c.limiter())
 }
 
 func TestAnAddressWithoutAHostIsLoopback(t *testing.T) {

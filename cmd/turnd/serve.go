@@ -15,6 +15,7 @@ import (
 	"github.com/turnd/turnd/internal/telemetry"
 	"github.com/turnd/turnd/server"
 	"github.com/turnd/turnd/turns"
+	"github.com/turnd/turnd/turns/limiter"
 	"github.com/turnd/turnd/turns/live"
 )
 
@@ -115,8 +116,12 @@ func (a *app) makeService(context.Context) (err error) {
 		Store: a.store, Logger: a.logger, Tick: a.cfg.Checkpoint, Heartbeat: a.cfg.Heartbeat, Patience: a.cfg.Lease,
 		Bus: a.newBus(), OnStop: a.nudge,
 	})
+	limits, err := limiter.New(a.cfg.limiter())
+	if err != nil {
+		return err
+	}
 	a.service, err = turns.New(turns.Config{
-		Store: a.store, Generator: a.models, Logs: a.hub, Spool: a.spool, Logger: a.logger, Meter: a.tel.Meter,
+		Store: a.store, Generator: a.models, Logs: a.hub, Spool: a.spool, Limiter: limits, Logger: a.logger, Meter: a.tel.Meter,
 		WorkerName: a.cfg.workerName(), Settings: a.cfg.settings(),
 	})
 	if err != nil {
@@ -200,6 +205,7 @@ func (c Config) settings() turns.Settings {
 		MaxContentBytes: c.MaxContentBytes, MaxOutputBytes: c.MaxOutputBytes,
 		MaxInFlight: c.MaxInFlight, MaxQueue: c.MaxQueue, MaxWaiting: c.MaxWaiting, ToolWait: turns.DefaultSettings().ToolWait,
 		OnAmbiguous: turns.OnAmbiguous(c.OnAmbiguous), OnPartial: turns.OnPartial(c.OnPartial),
+		Submissions: c.submissions(), MaxSubjectInFlight: int(c.limit(c.Limits.MaxSubjectInFlight, defaultSubjectInFlight)),
 	}
 }
 

@@ -167,7 +167,7 @@ func (c Config) checkWorker() error {
 		within("--max-queue", c.MaxQueue, 0, maxPlaces),
 		within("--max-waiting", c.MaxWaiting, 1, maxWaiting),
 	}
-	problems = append(problems, c.Caps.check())
+	problems = append(problems, c.Caps.check(), c.Limits.check())
 	if c.Checkpoint > c.Lease {
 		problems = append(problems, fmt.Errorf("--checkpoint: %s must not be longer than --lease, %s", c.Checkpoint, c.Lease))
 	}
@@ -208,7 +208,7 @@ func atLeast[T int | int64 | time.Duration](flag string, value, least T) error {
 	return fmt.Errorf("%s: %v is too little, the least is %v", flag, value, least)
 }
 
-func within(flag string, value, least, most int) error {
+func within[T int | int64](flag string, value, least, most T) error {
 	if value <= most {
 		return atLeast(flag, value, least)
 	}

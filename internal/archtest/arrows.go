@@ -34,6 +34,7 @@ var arrows = []arrow{
 	{From: "./turns/storetest/...", To: []string{"./turns/...", "./internal/..."}, Why: "the suite knows stores by their port"},
 	{From: "./turns/access/...", Only: []string{"github.com/google/uuid"}, Why: "who may call is known without what serves turns"},
 	{From: "./turns/archive/...", To: []string{"./turns"}, Why: "an archive knows databases by their port, and is read without what serves turns"},
+	{From: "./turns/limiter/...", To: []string{"./turns"}, Only: []string{"github.com/hashicorp/golang-lru/v2", "golang.org/x/time/rate"}, Why: "a limit is memory and arithmetic"},
 	{From: "./turns/spool/...", To: []string{"./turns"}, Why: "the spool keeps files, and leaves to the domain what becomes of them"},
 	{From: "./turns/live/bustest/...", To: []string{"./turns", "./turns/live"}, Why: "the suite knows buses by their port"},
 	{From: "./turns/live/...", To: []string{"./turns", "./turns/live/..."}, Why: "the live log serves the domain alone"},

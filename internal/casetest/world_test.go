@@ -31,6 +31,7 @@ import (
 	"github.com/turnd/turnd/server"
 	"github.com/turnd/turnd/server/servertest"
 	"github.com/turnd/turnd/turns"
+	"github.com/turnd/turnd/turns/limiter"
 	"github.com/turnd/turnd/turns/live"
 	"github.com/turnd/turnd/turns/postgres"
 	"github.com/turnd/turnd/turns/sqlite"
@@ -52,7 +53,9 @@ type world struct {
 	provider    *scripted.Server
 	settings    turns.Settings
 	limits      turns.Limits
-	spool       turns.Spool  // of the next worker
+	spool       turns.Spool // of the next worker
+	lets        limiter.Config
+	suspensions turns.Suspensions
 	logger      *slog.Logger // of the next worker; nil: the test's output
 	caps        turns.Capabilities
 	prices      turns.Prices
@@ -196,7 +199,10 @@ func (w *world) serveOn(store turns.Store) *worker {
 		cfg.Bus = w.bus.End()
 	}
 	hub := live.New(cfg)
+	limits, err := limiter.New(w.lets)
+	require.NoError(t, err)
 	service, err = turns.New(turns.Config{Store: store, Generator: router, Logs: hub, Spool: w.spool, Logger: logger,
+		Limiter: limits, Suspensions: w.suspensions,
 		Meter: w.meter, WorkerName: "test", Settings: w.settings})
 	require.NoError(t, err)
 	require.NoError(t, service.Start(w.ctx))
