@@ -102,7 +102,14 @@ func asDomain(ctx context.Context, err error) *turns.Error {
 
 // aboutRequest reports an error that says something of the request, so that it stands even if the call ended meanwhile.
 func aboutRequest(e *turns.Error) bool {
-	return e != nil && e.Code != turns.CodeInternal && e.Code != turns.CodeStoreUnavailable
+	if e == nil {
+		return false
+	}
+	switch e.Code {
+	case turns.CodeInternal, turns.CodeStoreUnavailable, turns.CodeIdentityUnavailable:
+		return false
+	}
+	return true
 }
 
 // callerGone is the status of a call whose caller left or ran out of time, if that is what ended it. What the caller

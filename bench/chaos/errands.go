@@ -100,7 +100,7 @@ func (c *client) alter(ctx context.Context, t *sentTurn) {
 // passing tells refusals that say nothing about what was asked, only that it can't be answered now.
 func passing(o outcome) bool {
 	switch o.reason {
-	case "STORE_UNAVAILABLE", "DRAINING", "OVERLOADED", "CONFLICT", "PROVIDER_UNAVAILABLE", "INTERNAL":
+	case "STORE_UNAVAILABLE", "IDENTITY_UNAVAILABLE", "DRAINING", "OVERLOADED", "CONFLICT", "PROVIDER_UNAVAILABLE", "INTERNAL":
 		return true
 	}
 	return false

@@ -102,6 +102,9 @@ const (
 	ErrorReason_ERROR_REASON_INTERNAL ErrorReason = 30
 	// The user turn has been deleted. FAILED_PRECONDITION; DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_TURN_DELETED ErrorReason = 31
+	// Who calls can't be found out now, since the issuer's keys could not be read. UNAVAILABLE with RetryInfo;
+	// SAME_ID_AFTER_WAIT.
+	ErrorReason_ERROR_REASON_IDENTITY_UNAVAILABLE ErrorReason = 32
 )
 
 // Enum value maps for ErrorReason.
@@ -139,6 +142,7 @@ var (
 		29: "ERROR_REASON_UNIMPLEMENTED",
 		30: "ERROR_REASON_INTERNAL",
 		31: "ERROR_REASON_TURN_DELETED",
+		32: "ERROR_REASON_IDENTITY_UNAVAILABLE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -173,6 +177,7 @@ var (
 		"ERROR_REASON_UNIMPLEMENTED":          29,
 		"ERROR_REASON_INTERNAL":               30,
 		"ERROR_REASON_TURN_DELETED":           31,
+		"ERROR_REASON_IDENTITY_UNAVAILABLE":   32,
 	}
 )
 
@@ -207,7 +212,7 @@ var File_turns_v1_error_proto protoreflect.FileDescriptor
 
 const file_turns_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x14turns/v1/error.proto\x12\bturns.v1*\x9c\b\n" +
+	"\x14turns/v1/error.proto\x12\bturns.v1*\xc3\b\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -241,7 +246,8 @@ const file_turns_v1_error_proto_rawDesc = "" +
 	"\x16ERROR_REASON_SUSPENDED\x10\x1c\x12\x1e\n" +
 	"\x1aERROR_REASON_UNIMPLEMENTED\x10\x1d\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x1e\x12\x1d\n" +
-	"\x19ERROR_REASON_TURN_DELETED\x10\x1fB/Z-github.com/turnd/turnd/proto/turns/v1;turnsv1b\x06proto3"
+	"\x19ERROR_REASON_TURN_DELETED\x10\x1f\x12%\n" +
+	"!ERROR_REASON_IDENTITY_UNAVAILABLE\x10 B/Z-github.com/turnd/turnd/proto/turns/v1;turnsv1b\x06proto3"
 
 var (
 	file_turns_v1_error_proto_rawDescOnce sync.Once
