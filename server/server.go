@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,9 +36,15 @@ type Config struct {
 	MaxRecvBytes int
 	// Grace is how long calls may go on after the context of Serve has ended: 30 s.
 	Grace time.Duration
-	// SniffTimeout is how long a new connection may take to show its protocol, and an HTTP request its header: 5 s.
+	// TLS is how the listeners are served; GetConfigForClient may renew certificates. What is spoken inside, the server
+	// offers itself. A certificate that a client shows is in the peer of its calls, and says nothing about who calls.
+	// Default: in the clear.
+	TLS *tls.Config
+	// SniffTimeout is how long a new connection may take to show its protocol, with the handshake of TLS before, and an
+	// HTTP request its header: 5 s.
 	SniffTimeout time.Duration
-	// MaxConnections bounds open connections; further ones wait in the kernel's queue: 8192.
+	// MaxConnections bounds open connections on a listener; further ones wait in the kernel's queue: 8192. A quarter of
+	// them can be such that have not shown their protocol; with one more, the longest silent is closed.
 	MaxConnections int
 	// MaxStreams bounds the calls under way on one connection: 1024.
 	MaxStreams uint32
@@ -111,6 +118,9 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.TLS != nil {
+		cfg.TLS = offering(cfg.TLS)
+	}
 	s := &Server{cfg: cfg, health: health.NewServer(), calls: newCalls()}
 	s.late, s.beLate = context.WithCancel(context.Background())
 	g := &gate{mapper: mapper{cfg.Logger}, codec: newCodec(), validate: rules, identify: callerByName, calls: s.calls}
@@ -128,7 +138,7 @@ func New(cfg Config) (*Server, error) {
 // options bound what one client can hold: message and header sizes, calls on a connection, silence, pings. A dead peer
 // is noticed within Time and Timeout together, so a follower whose machine went away does not stay for hours.
 func (s *Server) options(g *gate) []grpc.ServerOption {
-	return []grpc.ServerOption{
+	opts := []grpc.ServerOption{
 		grpc.UnaryInterceptor(g.unary),
 		grpc.StreamInterceptor(g.stream),
 		grpc.UnknownServiceHandler(unknownMethod),
@@ -142,27 +152,35 @@ func (s *Server) options(g *gate) []grpc.ServerOption {
 		// Without it Stop would return while handlers still use what the caller of Serve closes next.
 		grpc.WaitForHandlers(true),
 	}
+	if s.cfg.TLS != nil {
+		opts = append(opts, grpc.Creds(finishedTLS{}))
+	}
+	return opts
 }
 
 // Serve serves on a listener, which it closes, until ctx ends, and then drains: health says NOT_SERVING, nothing new is
 // accepted, and running calls end by themselves within the grace; what still runs then is ended with a status that says
 // that the server is shutting down. It returns when everything that it started has ended: nil after a drain, an error if
-// the listener failed or may not be used with Auth.
-func (s *Server) Serve(ctx context.Context, lis net.Listener) error {
-	// The address is checked again here, resolved: a name such as localhost could stand for anything.
-	if addr, ok := lis.Addr().(*net.TCPAddr); ok {
-		if err := CheckAuth(s.cfg.Auth, addr.String()); err != nil {
-			return errors.Join(err, lis.Close())
-		}
+// a listener failed or may not be used with Auth.
+//
+// Further listeners serve the web alone, and need TLS: there a browser agrees on HTTP/2, which is gRPC on the first one.
+func (s *Server) Serve(ctx context.Context, lis net.Listener, web ...net.Listener) error {
+	all := append([]net.Listener{lis}, web...)
+	if err := s.checkListeners(all); err != nil {
+		return err
 	}
-	split := newSplitter(lis, s.cfg.MaxConnections, s.cfg.SniffTimeout)
+	splits := make([]*splitter, len(all))
 	group, failed := errgroup.WithContext(ctx)
-	group.Go(split.run)
-	group.Go(func() error { return unless(s.grpc.Serve(split.grpc), grpc.ErrServerStopped) })
-	group.Go(func() error { return unless(s.web.Serve(split.web), http.ErrServerClosed) })
+	for i, l := range all {
+		split := s.newSplitter(l, i > 0)
+		splits[i] = split
+		group.Go(split.run)
+		group.Go(func() error { return unless(s.web.Serve(split.web), http.ErrServerClosed) })
+	}
+	group.Go(func() error { return unless(s.grpc.Serve(splits[0].grpc), grpc.ErrServerStopped) })
 	group.Go(func() error {
 		<-failed.Done()
-		s.drain(split)
+		s.drain(splits)
 		return nil
 	})
 	s.setServing(grpc_health_v1.HealthCheckResponse_SERVING)
@@ -170,6 +188,35 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener) error {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
+}
+
+// checkListeners closes the listeners if one of them may not be used. Addresses are checked again here, resolved: a name
+// such as localhost could stand for anything.
+func (s *Server) checkListeners(all []net.Listener) (err error) {
+	if len(all) > 1 && s.cfg.TLS == nil {
+		err = errors.New("a listener for the web alone needs TLS")
+	}
+	for _, l := range all {
+		if addr, ok := l.Addr().(*net.TCPAddr); ok {
+			err = errors.Join(err, CheckAuth(s.cfg.Auth, addr.String()))
+		}
+	}
+	if err != nil {
+		for _, l := range all {
+			err = errors.Join(err, l.Close())
+		}
+	}
+	return err
+}
+
+// newSplitter splits a listener, or leaves it to the web alone.
+func (s *Server) newSplitter(lis net.Listener, webAlone bool) *splitter {
+	split := newSplitter(lis, s.cfg.MaxConnections, s.cfg.SniffTimeout)
+	split.tls, split.log = s.cfg.TLS, s.cfg.Logger
+	if webAlone {
+		split.grpc = nil
+	}
+	return split
 }
 
 // Hurry lets a drain, under way or to come, go on for no longer than a time from now.
@@ -184,9 +231,11 @@ func unless(err, stop error) error {
 }
 
 // drain ends everything. The web goes first: a graceful stop of gRPC would cut calls that came in by way of HTTP/1.1.
-func (s *Server) drain(split *splitter) {
+func (s *Server) drain(splits []*splitter) {
 	s.health.Shutdown()
-	split.close()
+	for _, split := range splits {
+		split.close()
+	}
 	grace, cancel := context.WithTimeout(s.late, s.cfg.Grace)
 	defer cancel()
 	if s.web.Shutdown(grace) != nil {

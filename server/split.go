@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
@@ -15,11 +17,17 @@ const preface = "PRI "
 
 // splitter serves two protocols on one listener: it reads the first bytes of each connection and hands it on. Each side
 // then has its own server, which is several times cheaper for gRPC than to run it inside net/http.
+//
+// With TLS it makes the handshake first, and reads the first bytes inside. They decide, and not what the handshake agreed
+// on: that is h2 for a browser too, and nothing for a simple client.
 type splitter struct {
 	lis     net.Listener
 	timeout time.Duration
+	tls     *tls.Config // nil serves in the clear
+	log     *slog.Logger
 	slots   chan struct{} // one for each open connection
-	grpc    *connListener
+	silent  waiting       // what has not been handed on
+	grpc    *connListener // nil leaves everything to the web
 	web     *connListener
 	sniffs  sync.WaitGroup
 
@@ -32,13 +40,18 @@ func newSplitter(lis net.Listener, maxConnections int, timeout time.Duration) *s
 	return &splitter{
 		lis:     lis,
 		timeout: timeout,
+		log:     slog.New(slog.DiscardHandler),
 		slots:   make(chan struct{}, maxConnections),
+		silent:  waiting{most: max(1, maxConnections/silentShare)},
 		grpc:    newConnListener(lis.Addr()),
 		web:     newConnListener(lis.Addr()),
 		open:    open,
 		ended:   ended,
 	}
 }
+
+// silentShare is the part of all connections, one in so many, that may be waited for to show what they speak.
+const silentShare = 4
 
 // run accepts until close or until the listener fails. Every connection is sniffed in a goroutine of its own, so that one
 // which stays silent holds up no other; there are never more of them than slots.
@@ -59,7 +72,8 @@ func (s *splitter) run() error {
 			return err
 		}
 		held := &slotConn{Conn: conn, release: func() { <-s.slots }}
-		s.sniffs.Go(func() { s.sniff(held) })
+		leave := s.silent.join(held)
+		s.sniffs.Go(func() { s.sniff(held, leave) })
 	}
 }
 
@@ -85,21 +99,44 @@ func (s *splitter) accept() (net.Conn, error) {
 	}
 }
 
-// sniff hands a connection to whom its first bytes name. One that stays silent is closed.
-func (s *splitter) sniff(conn net.Conn) {
-	head := make([]byte, len(preface))
-	_ = conn.SetReadDeadline(time.Now().Add(s.timeout))
-	unhook := context.AfterFunc(s.open, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // wakes the read below
-	_, err := io.ReadFull(conn, head)
-	if !unhook() || err != nil || conn.SetReadDeadline(time.Time{}) != nil {
+// sniff hands a connection to whom its first bytes name. One that stays silent, or takes its time with the handshake of
+// TLS, is closed.
+func (s *splitter) sniff(conn net.Conn, leave func() bool) {
+	_ = conn.SetDeadline(time.Now().Add(s.timeout))
+	unhook := context.AfterFunc(s.open, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // wakes what waits below
+	to, shown, err := s.recognize(conn)
+	if err != nil {
+		farewell(conn)
+	}
+	kept, open := leave(), unhook()
+	if err != nil || !kept || !open || conn.SetDeadline(time.Time{}) != nil {
 		_ = conn.Close()
 		return
 	}
-	to := s.web
+	to.hand(shown)
+}
+
+// recognize finds out what a connection speaks, and gives it as its server is to have it.
+func (s *splitter) recognize(conn net.Conn) (to *connListener, shown net.Conn, err error) {
+	if conn, err = s.startTLS(conn); err != nil {
+		return nil, nil, err
+	}
+	if s.grpc == nil {
+		return s.web, conn, nil
+	}
+	head := make([]byte, len(preface))
+	if _, err := io.ReadFull(conn, head); err != nil {
+		return nil, nil, err
+	}
+	to = s.web
 	if string(head) == preface {
 		to = s.grpc
 	}
-	to.hand(&headConn{Conn: conn, head: head})
+	began := headConn{Conn: conn, head: head}
+	if inside, ok := conn.(*tls.Conn); ok {
+		return to, &tlsHeadConn{headConn: began, inside: inside}, nil
+	}
+	return to, &began, nil
 }
 
 // close stops accepting and closes connections that have not shown their protocol. Those handed on stay open.
@@ -119,6 +156,14 @@ type slotConn struct {
 func (c *slotConn) Close() error {
 	defer c.once.Do(c.release)
 	return c.Conn.Close()
+}
+
+// CloseWrite says that nothing more will be sent, where the connection can say so.
+func (c *slotConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }
 
 // headConn is a connection whose first bytes were read already.

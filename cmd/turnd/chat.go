@@ -19,9 +19,8 @@ import (
 	"github.com/turnd/turnd/client"
 )
 
-// chatCmd has no variables: whom a person talks to is said on the command line.
 type chatCmd struct {
-	Server       string  `default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Where the service is. Off this machine it is spoken to by TLS."`
+	dialFlags    `embed:""`
 	Message      *string `short:"m" placeholder:"TEXT" help:"Send one turn, print its reply and end: with 0 if the reply is complete, else with 1. Only the reply goes to standard output. After a lost connection the same command goes on with the same turn. Ctrl-C stops the reply, a second one leaves it running."`
 	Conversation string  `placeholder:"ID" help:"Conversation to speak in, a UUID. Without it, the conversation of the last time goes on."`
 	New          bool    `help:"Open a new conversation."`
@@ -33,7 +32,7 @@ type chatCmd struct {
 // Validate checks what flags alone can tell.
 func (c chatCmd) Validate() error {
 	var problems []error
-	if err := checkAddress("--server", c.Server); err != nil {
+	if err := c.check(); err != nil {
 		problems = append(problems, err)
 	}
 	if c.Conversation != "" {
@@ -81,8 +80,8 @@ func (c *chatCmd) run(ctx context.Context, ends chatEnds) (err error) {
 	if err != nil {
 		return err
 	}
-	address := localAddress(c.Server)
-	conn, err := client.Dial(address)
+	address := c.address()
+	conn, err := c.dial(ends.status)
 	if err != nil {
 		return err
 	}

@@ -277,10 +277,14 @@ func TestFlagsOfChatThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
+func chatAt(server, tenant string) chatCmd {
+	return chatCmd{dialFlags: dialFlags{Server: server}, Tenant: tenant}
+}
+
 func TestTheRecordOfAChatIsKeptPerServerAndTenant(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", "/state")
 	paths := map[string]bool{}
-	for _, c := range []chatCmd{{Server: "a:1"}, {Server: "b:1"}, {Server: "a:1", Tenant: "x"}} {
+	for _, c := range []chatCmd{chatAt("a:1", ""), chatAt("b:1", ""), chatAt("a:1", "x")} {
 		path, err := c.recordPath()
 		require.NoError(t, err)
 		require.Equal(t, "/state/turnd", filepath.Dir(path))

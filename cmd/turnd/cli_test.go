@@ -15,6 +15,10 @@ import (
 var serveFlags = []struct{ name, def, variable, flag string }{
 	{"listen", "127.0.0.1:8080", "127.0.0.1:1", "127.0.0.1:2"},
 	{"web-listen", "off", "127.0.0.1:1", "127.0.0.1:2"},
+	{"tls-cert", "", "/a", "/b"},
+	{"tls-key", "", "/a", "/b"},
+	{"tls-client-ca", "", "/a", "/b"},
+	{"tls-min-version", "1.2", "1.3", "1.1"},
 	{"ops-listen", "off", "127.0.0.1:1", "127.0.0.1:2"},
 	{"webhook-listen", "off", "0.0.0.0:1", "127.0.0.1:2"},
 	{"ready-file", "", "/a", "/b"},
@@ -130,11 +134,16 @@ func TestAFlagWinsOverItsVariableAndThatOverTheDefault(t *testing.T) {
 
 func TestTheConfigHasAFlagForEachField(t *testing.T) {
 	_, flags := serveModel(t, &cli{})
-	fields := 0
-	for _, typ := range []reflect.Type{reflect.TypeFor[Config](), reflect.TypeFor[Database](), reflect.TypeFor[Caps](), reflect.TypeFor[Limits]()} {
+	groups := []reflect.Type{
+		reflect.TypeFor[Database](),
+		reflect.TypeFor[Caps](),
+		reflect.TypeFor[Limits](),
+		reflect.TypeFor[TLS](),
+	}
+	fields := reflect.TypeFor[Config]().NumField() - len(groups)
+	for _, typ := range groups {
 		fields += typ.NumField()
 	}
-	fields -= 3 // Database, Caps and Limits themselves
 	require.Len(t, flags, fields)
 }
 

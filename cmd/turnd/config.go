@@ -9,11 +9,13 @@ import (
 // Config is everything that can be set about serving. The tags are the only place of names, variables and defaults.
 type Config struct {
 	Listen        string `env:"TURND_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" group:"listen" help:"gRPC and HTTP/1.1. Without a host it is loopback; port 0 picks one."`
-	WebListen     string `env:"TURND_WEB_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"Second listener for the web when TLS is on. Not built yet."`
+	WebListen     string `env:"TURND_WEB_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"Second listener, with TLS, for the web alone: HTTP/1.1 and HTTP/2. Without a host it is loopback."`
 	OpsListen     string `env:"TURND_OPS_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"/metrics, /healthz, /readyz and /debug/pprof, without authentication. Without a host it is loopback."`
 	WebhookListen string `env:"TURND_WEBHOOK_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"POST /v1/webhooks/{endpoint}, by which vendors say that a response is over: plain HTTP, for a proxy with TLS before it, authenticated by the signature. Without a host it is loopback."`
 	ReadyFile     string `env:"TURND_READY_FILE" placeholder:"FILE" group:"listen" help:"JSON file written once serving, removed at exit."`
 	Auth          string `env:"TURND_AUTH" default:"none" placeholder:"MODE" group:"listen" help:"none, which is refused off loopback; keys and oidc are not built yet."`
+
+	TLS TLS `embed:"" group:"listen"`
 
 	Database         Database `embed:"" group:"store"`
 	DatabaseMaxConns int      `env:"TURND_DATABASE_MAX_CONNS" default:"16" placeholder:"N" group:"store" help:"Connections of this process to Postgres."`
@@ -76,6 +78,8 @@ type Database struct {
 func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("listen", c.Listen), slog.String("ops_listen", c.OpsListen), slog.String("webhook_listen", c.WebhookListen),
+		slog.String("web_listen", c.WebListen), slog.String("tls_cert", c.TLS.TLSCert), slog.String("tls_client_ca", c.TLS.TLSClientCA),
+		slog.String("tls_min_version", c.TLS.TLSMinVersion),
 		slog.String("database_url", redactURL(c.Database.DatabaseURL)),
 		slog.String("database_direct_url", redactURL(c.Database.DatabaseDirectURL)),
 		slog.String("data_dir", c.Database.DataDir), slog.String("migrate", c.Migrate),

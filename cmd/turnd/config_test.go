@@ -44,7 +44,14 @@ func TestBadSettingsAreRefusedByFlag(t *testing.T) {
 		{`--auth must be one of none, keys, oidc`, func(c *Config) { c.Auth = "basic" }},
 		{`--webhook-listen: "hook" is not host:port, for example 127.0.0.1:8080`, func(c *Config) { c.WebhookListen = "hook" }},
 		{`--ops-listen: "9464" is not host:port, for example 127.0.0.1:8080`, func(c *Config) { c.OpsListen = "9464" }},
-		{`--web-listen: a listener of its own for the web needs TLS, which is not built yet; leave it off`, func(c *Config) { c.WebListen = ":1" }},
+		{`--web-listen: goes with --tls-cert; without TLS the web is served on --listen`, func(c *Config) { c.WebListen = ":1" }},
+		{`--web-listen: "8443" is not host:port, for example 127.0.0.1:8080`, func(c *Config) { c.withTLS().WebListen = "8443" }},
+		{`--web-listen: auth none is refused on "0.0.0.0:1", which is not loopback: anyone who reaches it could name any tenant`,
+			func(c *Config) { c.withTLS().WebListen = "0.0.0.0:1" }},
+		{`--tls-cert, --tls-key: one goes with the other`, func(c *Config) { c.TLS.TLSCert = "cert.pem" }},
+		{`--tls-cert, --tls-key: one goes with the other`, func(c *Config) { c.TLS.TLSKey = "key.pem" }},
+		{`--tls-client-ca: goes with --tls-cert and --tls-key`, func(c *Config) { c.TLS.TLSClientCA = "ca.pem" }},
+		{`--tls-min-version: "1.1" is not one of 1.2, 1.3`, func(c *Config) { c.TLS.TLSMinVersion = "1.1" }},
 		{`--nats-url: goes with --bus nats`, func(c *Config) { c.NATSURL = "nats://u:hidden@h" }},
 		{`--nats-url: must be set for --bus nats`, func(c *Config) { c.Bus = "nats" }},
 		{`--nats-url: must be nats:// or tls:// URLs, with commas between them`, func(c *Config) {
@@ -92,6 +99,11 @@ func TestBadSettingsAreRefusedByFlag(t *testing.T) {
 	}
 }
 
+func (c *Config) withTLS() *Config {
+	c.TLS.TLSCert, c.TLS.TLSKey = "cert.pem", "key.pem"
+	return c
+}
+
 func TestSettingsThatKeepTheirPromiseAreTaken(t *testing.T) {
 	for _, change := range []func(*Config){
 		func(*Config) {},
@@ -105,6 +117,8 @@ func TestSettingsThatKeepTheirPromiseAreTaken(t *testing.T) {
 		func(c *Config) { c.Bus, c.Database.DatabaseURL = "postgres", "postgresql://h/d" },
 		func(c *Config) { c.Bus, c.NATSURL = "nats", "nats://user:word@a:4222, tls://b" },
 		func(c *Config) { c.MaxQueue = 7 },
+		func(c *Config) { c.withTLS().WebListen = ":0" },
+		func(c *Config) { c.withTLS().TLS.TLSClientCA = "ca.pem" },
 		func(c *Config) { c.MaxQueue, c.Grace, c.MaxWait = 0, 0, 0 },
 		func(c *Config) { c.AnthropicBaseURL, c.Demo = "http://127.0.0.1:1", true },
 	} {

@@ -44,17 +44,21 @@ func (d *demo) close(ctx context.Context) error {
 }
 
 // hint tells a person at a terminal what they see, with lines to paste.
-func hint(w io.Writer, program, listen string) {
+func hint(w io.Writer, program, listen string, secure bool) {
+	chat, plain := addressFlag(listen), "-plaintext"
+	if secure {
+		chat, plain = chat+" --ca ROOTS.pem", "-cacert ROOTS.pem"
+	}
 	body := fmt.Sprintf(`{"input":{"turn_id":"%s","content":[{"text":{"text":"hello"}}]}}`, uuid.New())
 	fmt.Fprintf(w, `
 This is a demo: no model runs, every turn gets the same scripted answer. Try it from another terminal:
 
   %s chat%s -m "hello"
-  grpcurl -plaintext -d '%s' %s turns.v1.TurnService/Turn
+  grpcurl %s -d '%s' %s turns.v1.TurnService/Turn
 
 Send the grpcurl line twice: the second time the same reply is replayed, and nobody is called.
 
-`, program, addressFlag(listen), body, listen)
+`, program, chat, plain, body, listen)
 }
 
 // defaultAddress is where turnd chat looks for a service unless told otherwise.

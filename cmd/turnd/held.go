@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/turnd/turnd/client"
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 )
 
@@ -41,14 +40,13 @@ type heldCmd struct {
 
 // operatorFlags say whom to ask, and for whom.
 type operatorFlags struct {
-	Server string `default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Where the service is. Off this machine it is spoken to by TLS."`
-	Tenant string `placeholder:"NAME" help:"Tenant to act for, where the service takes it on trust."`
+	dialFlags `embed:""`
+	Tenant    string `placeholder:"NAME" help:"Tenant to act for, where the service takes it on trust."`
 }
 
 // ask makes a connection and calls with it.
 func (f operatorFlags) ask(ctx context.Context, call func(context.Context, turnsv1.OperatorServiceClient) error) (err error) {
-	address := localAddress(f.Server)
-	conn, err := client.Dial(address)
+	conn, err := f.dial(os.Stderr)
 	if err != nil {
 		return err
 	}
@@ -58,7 +56,7 @@ func (f operatorFlags) ask(ctx context.Context, call func(context.Context, turns
 	if f.Tenant != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "x-turnd-tenant", f.Tenant)
 	}
-	return refusalInWords(call(ctx, turnsv1.NewOperatorServiceClient(conn)), address)
+	return refusalInWords(call(ctx, turnsv1.NewOperatorServiceClient(conn)), f.address())
 }
 
 // refusalInWords says why a call failed: the service's own words, or that it was not reached.
@@ -95,7 +93,7 @@ func (c heldListCmd) Validate() error {
 	if c.Limit < 1 || c.Limit > maxHeld {
 		return usageError{fmt.Errorf("--limit: must be between 1 and %d", maxHeld)}
 	}
-	return usageOf(checkAddress("--server", c.Server))
+	return usageOf(c.check())
 }
 
 // Run implements the command.
@@ -174,7 +172,7 @@ type heldTarget struct {
 
 // Validate checks what flags alone can tell.
 func (t heldTarget) Validate() error {
-	problems := []error{checkAddress("--server", t.Server)}
+	problems := []error{t.check()}
 	for _, id := range []struct{ name, value string }{{"conversation", t.Conversation}, {"reply", t.Reply}} {
 		if _, err := uuid.Parse(id.value); err != nil {
 			problems = append(problems, fmt.Errorf("%s: must be a UUID", id.name))

@@ -18,7 +18,7 @@
 // The exit status is 0 after a clean end, 1 after an error and 2 for bad flags or variables, each of which gets a line
 // of its own. The first SIGINT or SIGTERM asks for an orderly end; the second ends the process at once with status 1. In
 // turnd serve the second only cuts the grace short, and it is the third that ends the process. In turnd chat, SIGINT stops
-// the reply that is running instead. SIGHUP has turnd serve read its models file again.
+// the reply that is running instead. SIGHUP has turnd serve read its models file and its TLS files again.
 package main
 
 import (

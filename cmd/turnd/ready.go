@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// ready is the content of the ready file. Ops and Webhooks are empty when there is no such listener.
+// ready is the content of the ready file. Web, Ops and Webhooks are empty when there is no such listener.
 type ready struct {
 	PID      int      `json:"pid"`
 	Listen   string   `json:"listen"`
+	Web      string   `json:"web,omitempty"`
 	Ops      string   `json:"ops"`
 	Webhooks string   `json:"webhooks,omitempty"`
 	WorkerID string   `json:"worker_id"`

@@ -10,10 +10,10 @@ import (
 	"github.com/turnd/turnd/llm"
 )
 
-// hearHangups takes SIGHUP from the process if there is a models file to read again. Without one it does what it always
-// does: end a process whose terminal is gone.
+// hearHangups takes SIGHUP from the process if there are files to read again, of models or of TLS. Without any it does what
+// it always does: end a process whose terminal is gone.
 func (a *app) hearHangups() {
-	if a.cfg.Models == "" {
+	if a.cfg.Models == "" && !a.cfg.TLS.on() {
 		return
 	}
 	a.hangups = make(chan os.Signal, 1)
@@ -24,14 +24,19 @@ func (a *app) hearHangups() {
 	})
 }
 
-// reloads reads the models file again at each SIGHUP until ctx ends. One that comes while a file is being read is kept.
+// reloads reads the files again at each SIGHUP until ctx ends. One that comes while a file is being read is kept.
 func (a *app) reloads(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-a.hangups:
-			a.reload(ctx)
+			if a.certs != nil {
+				a.certs.Reload(ctx)
+			}
+			if a.cfg.Models != "" {
+				a.reload(ctx)
+			}
 		}
 	}
 }

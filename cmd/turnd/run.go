@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"time"
 
@@ -43,7 +44,11 @@ func (a *app) serve(ctx context.Context) error {
 // serveUntil serves the wire, and drains it and the service together.
 func (a *app) serveUntil(ctx context.Context, loops, ops, hooks *loop) error {
 	group, serving := errgroup.WithContext(ctx)
-	group.Go(func() error { return a.server.Serve(serving, a.listen) })
+	group.Go(func() error { return a.server.Serve(serving, a.listen, a.webListeners()...) })
+	group.Go(func() error {
+		a.keepCerts(serving)
+		return nil
+	})
 	group.Go(func() error {
 		if err := a.announce(serving); err != nil {
 			return err
@@ -77,6 +82,14 @@ func (a *app) serveUntil(ctx context.Context, loops, ops, hooks *loop) error {
 	err := group.Wait()
 	a.logger.Info("drained")
 	return err
+}
+
+// webListeners are those of the web alone.
+func (a *app) webListeners() []net.Listener {
+	if a.web == nil {
+		return nil
+	}
+	return []net.Listener{a.web}
 }
 
 // serveOps serves operators, if they are to be served.
@@ -125,7 +138,7 @@ func (a *app) announce(ctx context.Context) error {
 	}
 	a.logger.InfoContext(ctx, "serving", "listen", r.Listen, "worker_id", r.WorkerID, "store", a.at.String())
 	if a.models.demo != nil {
-		hint(a.stderr, os.Args[0], r.Listen)
+		hint(a.stderr, os.Args[0], r.Listen, a.certs != nil)
 	}
 	return nil
 }
@@ -134,6 +147,9 @@ func (a *app) ready() ready {
 	r := ready{
 		PID: os.Getpid(), Listen: a.listen.Addr().String(), WorkerID: a.service.WorkerID().String(),
 		Store: a.at.engine, Models: a.models.Models(),
+	}
+	if a.web != nil {
+		r.Web = a.web.Addr().String()
 	}
 	if a.ops != nil {
 		r.Ops = a.ops.Addr().String()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/turnd/turnd/internal/certs"
 	"github.com/turnd/turnd/internal/telemetry"
 	"github.com/turnd/turnd/server"
 	"github.com/turnd/turnd/turns"
@@ -51,8 +52,9 @@ type app struct {
 	haste          haste
 	stdout, stderr io.Writer
 
+	certs   *certs.Keeper // nil without TLS
 	models  models
-	hangups chan os.Signal // nil without a models file
+	hangups chan os.Signal // nil without files to read again
 	store   store
 	spool   turns.Spool
 	tel     *telemetry.Telemetry
@@ -61,6 +63,7 @@ type app struct {
 	server  *server.Server
 
 	listen net.Listener
+	web    net.Listener // nil when off
 	ops    net.Listener // nil when off
 	hooks  net.Listener // nil when off
 
@@ -77,7 +80,7 @@ func build(ctx context.Context, cfg Config, logger *slog.Logger) (a *app, err er
 	logger.InfoContext(ctx, "starting", "version", version())
 	logger.DebugContext(ctx, "configured", "config", cfg)
 	for _, step := range []func(context.Context) error{
-		a.setUpTelemetry, a.openModels, a.openStore, a.openSpool, a.makeService, a.openListeners,
+		a.setUpTelemetry, a.openCerts, a.openModels, a.openStore, a.openSpool, a.makeService, a.openListeners,
 	} {
 		if err := step(ctx); err != nil {
 			return a, err
@@ -132,7 +135,7 @@ func (a *app) makeService(context.Context) (err error) {
 	}
 	a.server, err = server.New(server.Config{
 		Service: a.service, Follower: a.hub, Logger: a.logger, Auth: a.cfg.Auth,
-		MaxContentBytes: a.cfg.MaxContentBytes, Grace: a.cfg.Grace + lastEndings,
+		MaxContentBytes: a.cfg.MaxContentBytes, Grace: a.cfg.Grace + lastEndings, TLS: a.tlsConfig(),
 	})
 	return err
 }
@@ -150,6 +153,11 @@ func (a *app) showGauges() error {
 func (a *app) openListeners(ctx context.Context) (err error) {
 	if a.listen, err = a.open(ctx, "--listen", a.cfg.Listen); err != nil {
 		return err
+	}
+	if a.cfg.WebListen != off {
+		if a.web, err = a.open(ctx, "--web-listen", a.cfg.WebListen); err != nil {
+			return err
+		}
 	}
 	if a.cfg.WebhookListen != off {
 		if a.hooks, err = a.open(ctx, "--webhook-listen", a.cfg.WebhookListen); err != nil {

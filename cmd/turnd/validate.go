@@ -41,7 +41,7 @@ const off = "off"
 // Validate finds everything that is wrong with the settings, each problem naming its flag. It is called when the command
 // line has been read.
 func (c Config) Validate() error {
-	err := errors.Join(c.checkListeners(), c.checkStore(), c.checkModels(), c.checkWorker(), c.checkBus(), c.checkUnbuilt(),
+	err := errors.Join(c.checkListeners(), c.checkStore(), c.checkModels(), c.checkWorker(), c.checkBus(), c.TLS.check(),
 		oneOf("--log-format", c.LogFormat, logText, logJSON),
 		oneOf("--log-level", c.LogLevel, levelDebug, levelInfo, levelWarn, levelError))
 	if err != nil {
@@ -58,7 +58,24 @@ func (c Config) checkListeners() error {
 	if auth != nil {
 		auth = fmt.Errorf("--%w", auth)
 	}
-	return errors.Join(auth, c.checkOps())
+	return errors.Join(auth, c.checkWeb(), c.checkOps())
+}
+
+// checkWeb looks at the listener for the web alone, where the same is served as on the first one.
+func (c Config) checkWeb() error {
+	switch {
+	case c.WebListen == off:
+		return nil
+	case !c.TLS.on():
+		return errors.New("--web-listen: goes with --tls-cert; without TLS the web is served on --listen")
+	}
+	if err := checkAddress("--web-listen", c.WebListen); err != nil {
+		return err
+	}
+	if err := server.CheckAuth(c.Auth, localAddress(c.WebListen)); err != nil {
+		return fmt.Errorf("--web-listen: %w", err)
+	}
+	return nil
 }
 
 // checkOps looks at the listeners that may be off.

@@ -53,6 +53,7 @@ var arrows = []arrow{
 	{From: "./client/...", To: []string{"./proto/...", "./client/..."}, Why: "a client knows the wire alone, as one in another language does"},
 	{From: "./internal/telemetry/...", To: []string{"./turns"}, Why: "telemetry wraps the domain's ports"},
 	{From: "./internal/pgtest/...", To: []string{"./migrations/..."}, Why: "a throw-away Postgres knows the schema, and nothing of what is stored in it"},
+	{From: "./internal/certs/...", Why: "certificates are files, and know nothing of the house"},
 	{From: "./internal/casetest/...", To: []string{"./..."}, Why: "cases are played through the whole house"},
 	{From: "./deploy/...", To: []string{"./internal/pgtest", "./turns"}, Why: "its tests hold files to the schema"},
 	{From: "./internal/archtest/...", Why: "the rules are not part of what they rule"},
