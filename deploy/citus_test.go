@@ -55,7 +55,7 @@ func TestEachTableOfTheSchemaIsSpreadOnceAndByItsConversation(t *testing.T) {
 		WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> 'goose_db_version' ORDER BY 1`)
 	require.NotEmpty(t, tables)
 	require.Equal(t, tables, names(t, conn, `SELECT relation::text FROM asked.calls ORDER BY 1`))
-	require.Equal(t, []string{"tenant_spending", "workers"}, names(t, conn, `SELECT relation::text FROM asked.calls WHERE what = 'reference' ORDER BY 1`))
+	require.Equal(t, []string{"api_keys", "quotas", "suspensions", "tenant_spending", "workers"}, names(t, conn, `SELECT relation::text FROM asked.calls WHERE what = 'reference' ORDER BY 1`))
 	require.Empty(t, names(t, conn, `SELECT relation::text FROM asked.calls WHERE what = 'distributed' AND key <> 'conversation_key'`))
 	require.Equal(t, []string{"conversations"}, names(t, conn, `SELECT DISTINCT colocated FROM asked.calls
 		WHERE what = 'distributed' AND relation <> 'conversations'::regclass`), "a conversation lies in one place")

@@ -36,7 +36,7 @@ type Enqueueing struct {
 	Waiting Waiting
 	// Max bounds the line.
 	Max int
-	// Reserve is as a Claim's.
+	// Reserve is as a Claim's, for the tenant of Waiting's caller.
 	Reserve *Reservation
 }
 

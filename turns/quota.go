@@ -23,7 +23,7 @@ type SubmissionLimits struct {
 // claims its reply. There is one for each: an attempt that follows another within the generation uses what that one left.
 type Reservation struct {
 	Subject string
-	// Tokens is the most that the attempt is thought to take.
+	// Tokens is the most that the attempt is thought to take, on top of what earlier ones of its generation took.
 	Tokens int64
 	Limits SubmissionLimits
 	// Submission says that it counts against PerMinute: it was sent by a client now, and is no start of a turn from its line.
@@ -59,8 +59,9 @@ const (
 	LimitTokens      LimitKind = "tokens_per_day"
 )
 
-// Quotas is the part of a Store that counts what subjects and tenants use a day. A charge is made with a claim or an
-// enqueueing, under the limits that it names. A settlement moves it, by the difference, to what the turn and generation has
+// Quotas is the part of a Store that counts what subjects and tenants use a day. A charge is made with a claim that is won, or an
+// enqueueing, under the limits that it names; a replacement makes none. Where no quota bounds a subject, or its tenant, its
+// use is not counted. A settlement moves it, by the difference, to what the turn and generation has
 // come to, so that settlements may come late, in any order, and again:
 //
 //   - in line, in flight or held, or without a word of what became of it: what was reserved;

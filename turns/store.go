@@ -28,6 +28,7 @@ type Store interface {
 	Spendings
 	Gauge
 	Conversations
+	Quotas
 }
 
 // Leases is the part of a Store that keeps workers. A worker has one row, whatever the number of its replies.

@@ -1,4 +1,4 @@
--- Every table but workers leads with the conversation, so that a distributed Postgres can shard by it and no key has to
+-- Every table but those of workers, callers and quotas leads with the conversation, so that a distributed Postgres can shard by it and no key has to
 -- reach beyond one shard. A conversation_key holds the tenant, so another tenant's id misses by construction.
 
 -- +goose Up
@@ -257,7 +257,8 @@ CREATE TABLE suspensions (
 );
 
 -- What a day's quota has been charged with: one row for each subject, and one without a subject for the tenant as a whole.
--- next_at is when the subject's next submission would be in time, as a leaky bucket counts.
+-- The row of a subject's first day of all has in next_at when its next submission would be in time, as a leaky bucket counts,
+-- which no midnight empties.
 CREATE TABLE quotas (
     tenant  text   NOT NULL,
     subject text   NOT NULL,
@@ -269,8 +270,11 @@ CREATE TABLE quotas (
     CONSTRAINT quotas_charged CHECK (turns >= 0 AND tokens >= 0)
 ) WITH (fillfactor = 50);
 
--- What a turn and generation is charged with, and on which day. While it is open its turn may still cost more; a settlement
--- moves the day's quota by the difference to what the ledger says, so that it may come late, and again.
+CREATE INDEX quotas_by_day ON quotas (day);
+
+-- What a turn and generation is charged with, on which day, and in which of the two rows of that day. While it is open its
+-- turn may still cost more; a settlement moves the day's quota by the difference to what the ledger says, so that it may
+-- come late, and again. settled_before are the ledger's tokens that earlier days were charged with.
 CREATE TABLE quota_reservations (
     conversation_key uuid        NOT NULL,
     turn_id          uuid        NOT NULL,
@@ -278,6 +282,8 @@ CREATE TABLE quota_reservations (
     tenant           text        NOT NULL,
     subject          text        NOT NULL,
     day              date        NOT NULL,
+    of_subject       boolean     NOT NULL,
+    of_tenant        boolean     NOT NULL,
     turns            integer     NOT NULL,
     tokens           bigint      NOT NULL,
     settled_before   bigint      NOT NULL DEFAULT 0,
@@ -289,7 +295,9 @@ CREATE TABLE quota_reservations (
 
 CREATE INDEX quota_reservations_open ON quota_reservations (tenant, subject, create_time) WHERE open;
 
-CREATE INDEX quota_reservations_day ON quota_reservations (day);
+CREATE INDEX quota_reservations_by_age ON quota_reservations (create_time) WHERE open;
+
+CREATE INDEX quota_reservations_closed ON quota_reservations (day) WHERE NOT open;
 
 -- One row for each life of a process. The second unique key makes burying an update of a key: a claim holds
 -- FOR KEY SHARE on its owner's row, which stops a burial until the claim is committed and lets renewals through.

@@ -251,7 +251,8 @@ CREATE TABLE suspensions (
 ) STRICT;
 
 -- What a day's quota has been charged with: one row for each subject, and one without a subject for the tenant as a whole.
--- next_at is when the subject's next submission would be in time, as a leaky bucket counts.
+-- The row of a subject's first day of all has in next_at when its next submission would be in time, as a leaky bucket counts,
+-- which no midnight empties.
 CREATE TABLE quotas (
     tenant  TEXT    NOT NULL,
     subject TEXT    NOT NULL,
@@ -263,8 +264,11 @@ CREATE TABLE quotas (
     CONSTRAINT quotas_charged CHECK (turns >= 0 AND tokens >= 0)
 ) STRICT;
 
--- What a turn and generation is charged with, and on which day. While it is open its turn may still cost more; a settlement
--- moves the day's quota by the difference to what the ledger says, so that it may come late, and again.
+CREATE INDEX quotas_by_day ON quotas (day);
+
+-- What a turn and generation is charged with, on which day, and in which of the two rows of that day. While it is open its
+-- turn may still cost more; a settlement moves the day's quota by the difference to what the ledger says, so that it may
+-- come late, and again. settled_before are the ledger's tokens that earlier days were charged with.
 CREATE TABLE quota_reservations (
     conversation_key BLOB    NOT NULL,
     turn_id          BLOB    NOT NULL,
@@ -272,6 +276,8 @@ CREATE TABLE quota_reservations (
     tenant           TEXT    NOT NULL,
     subject          TEXT    NOT NULL,
     day              TEXT    NOT NULL,
+    of_subject       INTEGER NOT NULL,
+    of_tenant        INTEGER NOT NULL,
     turns            INTEGER NOT NULL,
     tokens           INTEGER NOT NULL,
     settled_before   INTEGER NOT NULL DEFAULT 0,
@@ -283,7 +289,9 @@ CREATE TABLE quota_reservations (
 
 CREATE INDEX quota_reservations_open ON quota_reservations (tenant, subject, create_time) WHERE open;
 
-CREATE INDEX quota_reservations_day ON quota_reservations (day);
+CREATE INDEX quota_reservations_by_age ON quota_reservations (create_time) WHERE open;
+
+CREATE INDEX quota_reservations_closed ON quota_reservations (day) WHERE NOT open;
 
 -- One row for each life of a process.
 CREATE TABLE workers (

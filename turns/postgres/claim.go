@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -121,10 +123,35 @@ func (s *Store) Claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimR
 	if len(claims) == 0 {
 		return nil, nil
 	}
-	return each("claim", claims, isUniqueViolation, func(items []turns.Claim) ([]turns.ClaimResult, error) {
-		return s.claim(ctx, items)
-	})
+	plain := func(items []turns.Claim) ([]turns.ClaimResult, error) { return s.claim(ctx, items) }
+	if !slices.ContainsFunc(claims, reserves) {
+		return each("claim", claims, isUniqueViolation, plain)
+	}
+	results := make([]turns.ClaimResult, len(claims))
+	var failed []error
+	for _, reserving := range []bool{false, true} {
+		run, at := plain, []int(nil)
+		if reserving {
+			run = func(items []turns.Claim) ([]turns.ClaimResult, error) { return s.claimReserving(ctx, items) }
+		}
+		for i := range claims {
+			if reserves(claims[i]) == reserving {
+				at = append(at, i)
+			}
+		}
+		if len(at) == 0 {
+			continue
+		}
+		some, err := each("claim", column(at, func(i *int) turns.Claim { return claims[*i] }), isUniqueViolation, run)
+		for i := range some {
+			results[at[i]] = some[i]
+		}
+		failed = append(failed, err)
+	}
+	return results, errors.Join(failed...)
 }
+
+func reserves(c turns.Claim) bool { return c.Reserve != nil }
 
 func (s *Store) claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimResult, error) {
 	args, err := claimArgs(claims)

@@ -50,15 +50,21 @@ func (s *Store) Enqueue(ctx context.Context, e turns.Enqueueing) (turns.EnqueueR
 	if err != nil {
 		return turns.EnqueueResult{}, fmt.Errorf("enqueue: %w", err)
 	}
-	row, _, err := one(ctx, s.pool, enqueue, args, pgx.RowToStructByName[enqueueRow])
+	var row enqueueRow
+	var met *turns.LimitMet
+	if e.Reserve == nil {
+		row, _, err = one(ctx, s.pool, enqueue, args, pgx.RowToStructByName[enqueueRow])
+	} else {
+		row, met, err = s.enqueueAndCharge(ctx, e, args)
+	}
 	if isUniqueViolation(err) {
 		return turns.EnqueueResult{}, nil
 	}
 	if err != nil {
 		return turns.EnqueueResult{}, mapWrite("enqueue", err)
 	}
-	if row.Seq == 0 {
-		return turns.EnqueueResult{Full: row.IsFull}, nil
+	if row.Seq == 0 || met != nil {
+		return turns.EnqueueResult{Full: row.IsFull, Met: met}, nil
 	}
 	return turns.EnqueueResult{Won: true, Seq: int64(row.Seq), Position: row.Length, CreateTime: utc(row.CreateTime)}, nil
 }

@@ -32,10 +32,11 @@ func (s *Store) claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimR
 	results := make([]turns.ClaimResult, len(claims))
 	err := s.writeTx(ctx, "claim", func(t *tx) error {
 		for _, i := range inKeyOrder(claims, func(c turns.Claim) turns.ConversationKey { return c.Key }) {
-			won, err := t.claim(&claims[i])
+			won, met, err := t.claimAndCharge(&claims[i])
 			if err != nil {
 				return err
 			}
+			results[i].Met = met
 			if won {
 				results[i] = turns.ClaimResult{Won: true, CreateTime: timeOf(t.now)}
 			}
@@ -46,6 +47,23 @@ func (s *Store) claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimR
 		return nil, err
 	}
 	return results, nil
+}
+
+// claimAndCharge undoes a claim that its reservation does not let in.
+func (t *tx) claimAndCharge(c *turns.Claim) (won bool, met *turns.LimitMet, err error) {
+	if c.Reserve == nil {
+		won, err = t.claim(c)
+		return won, nil, err
+	}
+	won, err = t.whole(func() (bool, error) {
+		won, err := t.claim(c)
+		if err != nil || !won {
+			return false, err
+		}
+		met, err = t.charge(turns.ReservationKey{Key: c.Key, Turn: c.Turn, Generation: c.Reply.Generation}, c.Tenant, c.Reserve)
+		return met == nil, err
+	})
+	return won, met, err
 }
 
 // claim puts a reply in the place of the one that it supersedes; if it can't be, that one keeps it.

@@ -37,4 +37,7 @@ var Statements = map[string]string{
 	"listWorkers": listWorkers, "moveSeq": moveSeq, "growGeneration": growGeneration, "restoreCall": restoreCall,
 	"enqueueTurn": enqueueTurn, "lineLength": lineLength, "moveLine": moveLine, "leaveLine": leaveLine, "insertDeparted": insertDeparted,
 	"readPlace": readPlace, "idleLines": idleLines, "readLine": readLine, "hasLine": hasLine, "lookupLeaf": lookupLeaf, "lookupBeside": lookupBeside,
+	"readShare": readShare, "readSpent": readSpent, "readQuota": readQuota, "writeShare": writeShare, "makeQuota": makeQuota, "moveQuota": moveQuota,
+	"readPlaceOf": readPlaceOf, "readNewest": readNewest, "endedShares": endedShares, "endedSharesOfTenant": endedSharesOfTenant,
+	"forgetQuotas": forgetQuotas, "forgetShares": forgetShares,
 }

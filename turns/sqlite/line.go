@@ -31,13 +31,18 @@ func (s *Store) Enqueue(ctx context.Context, e turns.Enqueueing) (r turns.Enqueu
 			return false, nil
 		}
 		r.CreateTime = timeOf(t.now)
-		return t.enqueue(e, r.Seq)
+		won, err = t.enqueue(e, r.Seq)
+		if err != nil || !won || e.Reserve == nil {
+			return won, err
+		}
+		r.Met, err = t.charge(turns.ReservationKey{Key: e.Key, Turn: e.Turn, Generation: 1}, e.Waiting.Caller.Tenant, e.Reserve)
+		return r.Met == nil, err
 	})
 	if err != nil {
 		return turns.EnqueueResult{}, err
 	}
 	if !won {
-		return turns.EnqueueResult{Full: r.Full}, nil
+		return turns.EnqueueResult{Full: r.Full, Met: r.Met}, nil
 	}
 	r.Won = true
 	return r, nil

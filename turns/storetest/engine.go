@@ -91,6 +91,8 @@ func areas() []area {
 		{"conversations", conversations()},
 		{"defaults", defaults()},
 		{"spending", spending()},
+		{"reservations", reservations()},
+		{"settlements of quotas", quotaSettlements()},
 		{"archives", archives()},
 		{"tenancy", tenancy()},
 		{"time", times()},

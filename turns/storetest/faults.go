@@ -269,6 +269,26 @@ func (f *Faults) TenantSpent(ctx context.Context, tenant turns.Tenant) (turns.Sp
 	return spoil(ctx, f, "TenantSpent", func() (turns.Spending, error) { return f.store.TenantSpent(ctx, tenant) })
 }
 
+// SettleReservations implements turns.Store.
+func (f *Faults) SettleReservations(ctx context.Context, keys []turns.ReservationKey) error {
+	return spoilErr(ctx, f, "SettleReservations", func() error { return f.store.SettleReservations(ctx, keys) })
+}
+
+// SettleOpen implements turns.Store.
+func (f *Faults) SettleOpen(ctx context.Context, tenant turns.Tenant, subject string, limit int) (int, error) {
+	return spoil(ctx, f, "SettleOpen", func() (int, error) { return f.store.SettleOpen(ctx, tenant, subject, limit) })
+}
+
+// QuotaUsed implements turns.Store.
+func (f *Faults) QuotaUsed(ctx context.Context, tenant turns.Tenant, subject string) (turns.QuotaUse, error) {
+	return spoil(ctx, f, "QuotaUsed", func() (turns.QuotaUse, error) { return f.store.QuotaUsed(ctx, tenant, subject) })
+}
+
+// ForgetQuotas implements turns.Store.
+func (f *Faults) ForgetQuotas(ctx context.Context, age time.Duration, limit int) (bool, error) {
+	return spoil(ctx, f, "ForgetQuotas", func() (bool, error) { return f.store.ForgetQuotas(ctx, age, limit) })
+}
+
 // ReadDefaults implements turns.Store.
 func (f *Faults) ReadDefaults(ctx context.Context, key turns.ConversationKey, version int32) (turns.Options, error) {
 	return spoil(ctx, f, "ReadDefaults", func() (turns.Options, error) { return f.store.ReadDefaults(ctx, key, version) })

@@ -1,0 +1,171 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/turnd/turnd/turns"
+	"github.com/turnd/turnd/turns/quota"
+)
+
+// The reservations are locked by the statement before, in the same transaction, so that this one sees each attempt that was
+// made under them: a claim charges its reservation before it is committed.
+const readOutcomes = `
+WITH item AS (
+	SELECT * FROM unnest(@n::int[], @key::uuid[], @turn::uuid[], @generation::int[]) AS i (n, conversation_key, turn_id, generation)
+)
+SELECT i.n, COALESCE(NOT u.erased, false) AS stored, COALESCE(u.waiting <> '', false) AS waiting,
+	COALESCE(r.status, '') AS status, COALESCE(r.reason, '') AS reason, s.called, s.spent
+FROM item i
+LEFT JOIN turns u ON u.conversation_key = i.conversation_key AND u.id = i.turn_id AND u.role = 'user'
+LEFT JOIN LATERAL (
+	SELECT a.status, a.reason FROM turns a
+	WHERE a.conversation_key = i.conversation_key AND a.responds_to = i.turn_id AND a.generation = i.generation
+	ORDER BY (a.status <> 'abandoned') DESC, a.attempt DESC LIMIT 1) r ON true
+CROSS JOIN LATERAL (` + spentOfGeneration + `) s
+ORDER BY i.n`
+
+type outcomeRow struct {
+	N               int
+	Stored, Waiting bool
+	Status, Reason  string
+	Called          bool
+	Spent           int64
+}
+
+func (r outcomeRow) outcome() quota.Outcome {
+	return quota.Outcome{Stored: r.Stored, Waiting: r.Waiting, Status: turns.Status(r.Status), Reason: turns.Reason(r.Reason),
+		Called: r.Called, Spent: r.Spent}
+}
+
+// SettleReservations implements turns.Quotas.
+func (s *Store) SettleReservations(ctx context.Context, keys []turns.ReservationKey) error {
+	_, err := s.settle(ctx, keys)
+	return mapWrite("settle reservations", err)
+}
+
+// settle settles reservations and counts those that are over. Its error is raw.
+func (s *Store) settle(ctx context.Context, keys []turns.ReservationKey) (closed int, err error) {
+	if len(keys) == 0 {
+		return 0, nil
+	}
+	args := reservationArgs(keys)
+	err = s.inOne(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		var shares []shareRow
+		var outcomes []outcomeRow
+		b := &pgx.Batch{}
+		b.Queue("begin")
+		b.Queue(lockShares, args).Query(into(&shares, pgx.RowToStructByName[shareRow]))
+		b.Queue(readOutcomes, args).Query(into(&outcomes, pgx.RowToStructByName[outcomeRow]))
+		if err := c.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+		var all []quota.Settled
+		for i, r := range shares {
+			if r.Found {
+				all = append(all, quota.Settled{Share: r.share(keys[r.N]), Outcome: outcomes[i].outcome()})
+			}
+		}
+		var w quota.Writes
+		if w, closed = quota.Settle(all); len(w.Shares) == 0 {
+			return nil
+		}
+		b = &pgx.Batch{}
+		queueWrites(b, w)
+		return c.SendBatch(ctx, b).Close()
+	})
+	return closed, err
+}
+
+// What is held for long stays at the front of this order, and each call looks at it again.
+const (
+	openShares = `
+SELECT r.conversation_key, r.turn_id, r.generation FROM quota_reservations r WHERE r.open`
+
+	thatEnded = `
+	AND NOT EXISTS (SELECT 1 FROM turns u
+		WHERE u.conversation_key = r.conversation_key AND u.id = r.turn_id AND u.role = 'user' AND u.waiting <> '')
+	AND NOT EXISTS (SELECT 1 FROM turns a
+		WHERE a.conversation_key = r.conversation_key AND a.responds_to = r.turn_id AND a.role = 'assistant'
+			AND a.status <> 'abandoned' AND a.status <> 'complete' AND a.generation = r.generation)
+ORDER BY r.create_time LIMIT @limit`
+
+	endedShares          = openShares + thatEnded
+	endedSharesOfTenant  = openShares + ` AND r.tenant = @tenant` + thatEnded
+	endedSharesOfSubject = openShares + ` AND r.tenant = @tenant AND r.subject = @subject` + thatEnded
+)
+
+type keyRow struct {
+	ConversationKey [16]byte
+	TurnID          [16]byte
+	Generation      int32
+}
+
+// SettleOpen implements turns.Quotas.
+func (s *Store) SettleOpen(ctx context.Context, tenant turns.Tenant, subject string, limit int) (settled int, err error) {
+	const op = "settle what has ended"
+	sql, args := endedShares, pgx.NamedArgs{"limit": limit}
+	switch {
+	case tenant != "" && subject != "":
+		sql, args["tenant"], args["subject"] = endedSharesOfSubject, string(tenant), subject
+	case tenant != "":
+		sql, args["tenant"] = endedSharesOfTenant, string(tenant)
+	}
+	rows, err := collect(ctx, s.pool, sql, args, pgx.RowToStructByName[keyRow])
+	if err != nil {
+		return 0, mapRead(op, err)
+	}
+	settled, err = s.settle(ctx, column(rows, func(r *keyRow) turns.ReservationKey {
+		return turns.ReservationKey{Key: r.ConversationKey, Turn: turns.TurnID{UUID: uuid.UUID(r.TurnID)}, Generation: r.Generation}
+	}))
+	return settled, mapWrite(op, err)
+}
+
+const quotaUsed = `
+SELECT turns, tokens FROM quotas
+WHERE tenant = @tenant AND subject = @subject AND day = (statement_timestamp() AT TIME ZONE 'UTC')::date`
+
+type usedRow struct{ Turns, Tokens int64 }
+
+// QuotaUsed implements turns.Quotas.
+func (s *Store) QuotaUsed(ctx context.Context, tenant turns.Tenant, subject string) (turns.QuotaUse, error) {
+	args := pgx.NamedArgs{"tenant": string(tenant), "subject": subject}
+	row, _, err := one(ctx, s.pool, quotaUsed, args, pgx.RowToStructByName[usedRow])
+	return turns.QuotaUse(row), mapRead("read a quota", err)
+}
+
+// The age goes back from the day's end. A row that counts submissions goes once it has counted none for as long.
+const forgetQuotas = `
+WITH old AS (
+	SELECT q.tenant, q.subject, q.day FROM quotas q
+	WHERE q.day < ((statement_timestamp() - @age_us::bigint * interval '1 microsecond') AT TIME ZONE 'UTC')::date
+		AND (q.next_at IS NULL OR q.next_at < statement_timestamp() - @age_us::bigint * interval '1 microsecond')
+	ORDER BY q.day LIMIT @limit FOR UPDATE SKIP LOCKED
+)
+DELETE FROM quotas q USING old o WHERE q.tenant = o.tenant AND q.subject = o.subject AND q.day = o.day
+	AND (q.next_at IS NULL OR q.next_at < statement_timestamp() - @age_us::bigint * interval '1 microsecond')`
+
+const forgetShares = `
+WITH old AS (
+	SELECT r.conversation_key, r.turn_id, r.generation FROM quota_reservations r
+	WHERE NOT r.open AND r.day < ((statement_timestamp() - @age_us::bigint * interval '1 microsecond') AT TIME ZONE 'UTC')::date
+	ORDER BY r.day LIMIT @limit FOR UPDATE SKIP LOCKED
+)
+DELETE FROM quota_reservations r USING old o
+WHERE r.conversation_key = o.conversation_key AND r.turn_id = o.turn_id AND r.generation = o.generation AND NOT r.open`
+
+// ForgetQuotas implements turns.Quotas.
+func (s *Store) ForgetQuotas(ctx context.Context, age time.Duration, limit int) (more bool, err error) {
+	args := pgx.NamedArgs{"age_us": age.Microseconds(), "limit": limit}
+	for _, sql := range []string{forgetShares, forgetQuotas} {
+		n, err := exec(ctx, s.pool, sql, args)
+		if err != nil {
+			return more, mapWrite("forget quotas", err)
+		}
+		more = more || n == int64(limit)
+	}
+	return more, nil
+}

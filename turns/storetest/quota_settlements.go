@@ -1,0 +1,199 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnd/turnd/turns"
+)
+
+func quotaSettlements() []promise {
+	return []promise{
+		{"each outcome leaves what its turn came to, however often it is settled", eachOutcomeLeavesItsCharge},
+		{"what is in flight or held keeps its reservation", whatIsNotOverKeepsIt},
+		{"a release from a hold gives all back", aReleaseGivesBack},
+		{"what is in line keeps its reservation, and gives it back when it leaves", whatLeavesTheLineGivesBack},
+		{"a settlement that comes late follows the ledger", aLateSettlementFollowsTheLedger},
+		{"of a turn whose rows are gone the charge stays", whatIsGoneStaysCharged},
+		{"what does not exist is passed over", whatIsNotThereIsPassedOver},
+		{"what has ended is found, the oldest first, of a subject, a tenant or all", whatHasEndedIsFound},
+		{"old days are forgotten in pieces, and what is open is not", oldDaysAreForgotten},
+	}
+}
+
+// settleQuota settles a claim's reservation.
+func (w *world) settleQuota(c turns.Claim) {
+	w.t.Helper()
+	require.NoError(w.t, w.Store.SettleReservations(w.ctx, []turns.ReservationKey{reservationOf(c)}))
+}
+
+// open is how many reservations are open.
+func (w *world) open() int64 { return w.count("SELECT count(*) FROM quota_reservations WHERE open") }
+
+func eachOutcomeLeavesItsCharge(t *testing.T, w *world) {
+	var want turns.QuotaUse
+	for _, reason := range append([]turns.Reason{""}, turns.Reasons...) {
+		claim := w.win(reserving(w.first(newConversation()), bounds()))
+		e := completing(claim, 0, whole("a"))
+		if reason != "" {
+			e = abandoning(claim, 0, turns.ReasonCancelled)
+		}
+		w.finish(e)
+		if reason != "" {
+			w.exec("UPDATE turns SET reason = '"+string(reason)+"' WHERE id = %s", claim.Reply.ID.UUID)
+		}
+		for range 3 {
+			w.settleQuota(claim)
+		}
+		switch reason {
+		case turns.ReasonHeldReleased:
+		case turns.ReasonProviderError, turns.ReasonProviderRefused, turns.ReasonEmpty:
+			want.Tokens += 13
+		default:
+			want.Tokens += 13
+			want.Turns++
+		}
+		w.used("subject", want)
+		require.Zero(t, w.open(), reason)
+	}
+}
+
+func whatIsNotOverKeepsIt(t *testing.T, w *world) {
+	claim := w.win(reserving(w.first(newConversation()), bounds()))
+	w.unchanged(func() { w.settleQuota(claim) })
+	w.finish(holding(claim, 0))
+	w.unchanged(func() { w.settleQuota(claim) })
+	n, err := w.Store.SettleOpen(w.ctx, "", "", 10)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	w.used("subject", turns.QuotaUse{Turns: 1, Tokens: 100})
+}
+
+func aReleaseGivesBack(t *testing.T, w *world) {
+	c := newConversation()
+	claim := w.win(reserving(w.first(c), bounds()))
+	w.finish(holding(claim, 0))
+	w.exec("UPDATE turns SET status = 'abandoned', reason = 'held_released', next_lookup_at = NULL, end_time = create_time WHERE id = %s", claim.Reply.ID.UUID)
+	w.settleQuota(claim)
+	w.used("subject", turns.QuotaUse{})
+	require.Zero(t, w.open())
+	w.win(reserving(w.again(c, claim.Turn), bounds()))
+	w.used("subject", turns.QuotaUse{Turns: 1, Tokens: 100})
+	require.EqualValues(t, 1, w.open(), "it is open again")
+}
+
+func whatLeavesTheLineGivesBack(t *testing.T, w *world) {
+	c, _ := w.fresh()
+	e := w.enqueueing(c, 8)
+	e.Reserve = &turns.Reservation{Subject: "subject", Tokens: 100, Limits: bounds()}
+	r, err := w.Store.Enqueue(w.ctx, e)
+	require.NoError(t, err)
+	require.True(t, r.Won)
+	key := []turns.ReservationKey{{Key: c.key, Turn: e.Turn, Generation: 1}}
+	w.unchanged(func() { require.NoError(t, w.Store.SettleReservations(w.ctx, key)) })
+	w.depart(c, e.Turn)
+	require.NoError(t, w.Store.SettleReservations(w.ctx, key))
+	w.used("subject", turns.QuotaUse{})
+	require.Zero(t, w.open())
+}
+
+func (w *world) depart(c conversation, turn turns.TurnID) {
+	w.t.Helper()
+	r, err := w.Store.LeaveLine(w.ctx, turns.Departure{Key: c.key, ExpectVersion: w.lookup(c, turn).Version, Turn: turn,
+		Verb: turns.VerbCancel, Reason: turns.ReasonCancelled, Reply: newReplyID(), Owner: w.worker, Model: "demo"})
+	require.NoError(w.t, err)
+	require.True(w.t, r.Won)
+}
+
+func aLateSettlementFollowsTheLedger(_ *testing.T, w *world) {
+	claim := w.win(reserving(w.first(newConversation()), bounds()))
+	w.finish(completing(claim, 0, whole("a")))
+	w.settleQuota(claim)
+	w.used("subject", turns.QuotaUse{Turns: 1, Tokens: 13})
+	w.exec("UPDATE provider_calls SET output_tokens = 400 WHERE call_id = %s", claim.Call.ID.UUID)
+	w.settleQuota(claim)
+	w.used("subject", turns.QuotaUse{Turns: 1, Tokens: 409})
+	w.exec("UPDATE provider_calls SET output_tokens = 0, input_tokens = 0 WHERE call_id = %s", claim.Call.ID.UUID)
+	w.settleQuota(claim)
+	w.used("subject", turns.QuotaUse{Turns: 1})
+}
+
+func whatIsGoneStaysCharged(t *testing.T, w *world) {
+	c := newConversation()
+	claim := w.win(reserving(w.first(c), bounds()))
+	w.finish(completing(claim, 0, whole("a")))
+	_, err := w.Store.DeleteTurn(w.ctx, c.key, claim.Turn, 10)
+	require.NoError(t, err)
+	w.settleQuota(claim)
+	require.Zero(t, w.open())
+	got, err := w.Store.QuotaUsed(w.ctx, "tenant", "subject")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, got.Turns)
+}
+
+func whatIsNotThereIsPassedOver(t *testing.T, w *world) {
+	_, claim := w.fresh()
+	w.unchanged(func() {
+		w.settleQuota(claim)
+		require.NoError(t, w.Store.SettleReservations(w.ctx, nil))
+	})
+}
+
+func whatHasEndedIsFound(t *testing.T, w *world) {
+	other := conversationOf("another", uuid.New())
+	var ended []turns.Claim
+	for _, c := range []conversation{newConversation(), other, newConversation()} {
+		claim := w.win(reserving(w.first(c), bounds()))
+		w.finish(completing(claim, 0, whole("a")))
+		ended = append(ended, claim)
+	}
+	w.win(reserving(w.first(newConversation()), bounds()))
+	isOpen := func(c turns.Claim) bool {
+		return w.count("SELECT count(*) FROM quota_reservations WHERE open AND turn_id = %s", c.Turn.UUID) == 1
+	}
+	n, err := w.Store.SettleOpen(w.ctx, "tenant", "nobody", 10)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	n, err = w.Store.SettleOpen(w.ctx, "tenant", "subject", 1)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.False(t, isOpen(ended[0]))
+	require.True(t, isOpen(ended[2]))
+	n, err = w.Store.SettleOpen(w.ctx, "tenant", "", 10)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.True(t, isOpen(ended[1]))
+	n, err = w.Store.SettleOpen(w.ctx, "", "", 10)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.EqualValues(t, 1, w.open(), "one is in flight")
+	w.used("subject", turns.QuotaUse{Turns: 3, Tokens: 126})
+}
+
+func oldDaysAreForgotten(t *testing.T, w *world) {
+	limits := bounds()
+	limits.PerMinute = 10
+	for range 3 {
+		claim := w.win(reserving(w.first(newConversation()), limits))
+		w.finish(completing(claim, 0, whole("a")))
+		w.settleQuota(claim)
+	}
+	w.win(reserving(w.first(newConversation()), limits))
+	forget := func() bool {
+		more, err := w.Store.ForgetQuotas(w.ctx, hour, 2)
+		require.NoError(t, err)
+		return more
+	}
+	w.unchanged(func() { require.False(t, forget()) })
+	w.aYearLater()
+	require.True(t, forget())
+	require.EqualValues(t, 2, w.count("SELECT count(*) FROM quota_reservations"))
+	require.False(t, forget())
+	require.EqualValues(t, 1, w.count("SELECT count(*) FROM quota_reservations"))
+	require.EqualValues(t, 1, w.open())
+	require.EqualValues(t, 1, w.count("SELECT count(*) FROM quotas"), "the minute's")
+	require.NoError(t, w.Store.SettleReservations(w.ctx, nil))
+	w.used("subject", turns.QuotaUse{})
+}
