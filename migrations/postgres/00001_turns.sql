@@ -1,5 +1,5 @@
--- Every table but those of workers, callers and quotas leads with the conversation, so that a distributed Postgres can shard by it and no key has to
--- reach beyond one shard. A conversation_key holds the tenant, so another tenant's id misses by construction.
+-- Every table but those of workers, callers and quotas leads with the conversation, so that a distributed Postgres can shard by
+-- it and no key has to reach beyond one shard. A conversation_key holds the tenant, so another tenant's id misses by construction.
 
 -- +goose Up
 
