@@ -59,7 +59,9 @@ func TestAConversationInWhichATurnWentAheadOfALineMovesAndGoesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onEachEngine(t, func(t *testing.T, w *world) {
 				s := w.serve()
-				w.script(gate("first", "mid", 8, 2), plain(8))
+				held := gate("first", "mid", 8, 2)
+				held.Times = 1 // the interrupted turn's words are in the next prompt too
+				w.script(held, plain(8))
 				first, _ := s.busyAt()
 				conversation := first.GetConversationId()
 				waiting := s.turn(enqueuing(conversation, "waited"), nil)
