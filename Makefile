@@ -15,7 +15,7 @@ build: ## Build bin/turnd.
 
 run: ## Start turnd on SQLite with the demo model; needs Go and nothing else.
 	@.ci/clean go build -o bin/turnd ./cmd/turnd
-	@exec .ci/clean bin/turnd serve --demo --ops-listen 127.0.0.1:9464
+	@exec .ci/clean bin/turnd serve --demo --ops-listen "$(or $(OPS_LISTEN),127.0.0.1:9464)" $(if $(LISTEN),--listen "$(LISTEN)")
 
 test: ## Run all tests with the race detector, on SQLite and on any Postgres that is found.
 	$(VERDICT) test .ci/test

@@ -21,7 +21,7 @@ func conversationFromWire(c *turnsv1.Conversation, limit int) (turns.Conversatio
 	if err != nil {
 		return turns.Conversation{}, err
 	}
-	if err := within("conversation.defaults", optionsSize(defaults), limit); err != nil {
+	if err := within("conversation.defaults", optionsSize(defaults), min(limit, turns.MaxDefaults)); err != nil {
 		return turns.Conversation{}, err
 	}
 	if err := checkLabels("conversation.labels", c.GetLabels()); err != nil {

@@ -41,7 +41,7 @@ func AdviceFor(r Reply, maxCalls int) (Advice, time.Duration) {
 	case r.Reason == ReasonSuperseded || r.Reason == ReasonDeleted:
 		return AdviceDoNotRetry, 0
 	case r.Reason == ReasonProviderRefused && r.Calls == 0:
-		return AdviceNewID, 0 // it was refused in line, by turnd: as it is, it can't be answered
+		return refusalAdvice(Code(r.ProviderCode)), 0 // it was refused in line, by turnd
 	case !r.Reason.Curable():
 		return AdviceRegenerate, 0
 	case r.LaterTurn || r.CancelRequested || r.Calls >= maxCalls:
@@ -54,4 +54,12 @@ func AdviceFor(r Reply, maxCalls int) (Advice, time.Duration) {
 		return AdviceSameIDAfter, time.Second
 	}
 	return AdviceSameIDNow, 0
+}
+
+// refusalAdvice is what a turn that was refused in line is told: the same as one that is refused at once.
+func refusalAdvice(code Code) Advice {
+	if code == CodeNoProgress {
+		return AdviceNewID
+	}
+	return AdviceDoNotRetry
 }

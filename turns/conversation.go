@@ -46,8 +46,8 @@ func (s *Service) CreateConversation(ctx context.Context, caller Caller, c Conve
 
 const defaultsField = "conversation.defaults"
 
-// maxDefaults bounds a conversation's defaults as they are stored, in bytes, so that a page of conversations is bounded.
-const maxDefaults = 64 << 10
+// MaxDefaults bounds a conversation's defaults as they are stored, in bytes, so that a page of conversations is bounded.
+const MaxDefaults = 64 << 10
 
 // normalise brings fields into the form that is stored.
 func (c *Conversation) normalise() error {
@@ -61,10 +61,10 @@ func (c *Conversation) normalise() error {
 	if err != nil {
 		return err
 	}
-	if len(defaults) > maxDefaults {
+	if len(defaults) > MaxDefaults {
 		return &Error{Code: CodeContentTooLarge, Field: defaultsField,
-			Problem: fmt.Sprintf("is %d bytes and the limit is %d; send long instructions with the turn", len(defaults), maxDefaults),
-			Meta:    map[string]string{"size": fmt.Sprint(len(defaults)), "limit": fmt.Sprint(maxDefaults)}}
+			Problem: fmt.Sprintf("is %d bytes and the limit is %d; send long instructions with the turn", len(defaults), MaxDefaults),
+			Meta:    map[string]string{"size": fmt.Sprint(len(defaults)), "limit": fmt.Sprint(MaxDefaults)}}
 	}
 	return nil
 }

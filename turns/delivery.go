@@ -211,6 +211,10 @@ func (d Delivery) validate(maxContent int) error {
 	return nil
 }
 
+// ValidateContent checks the blocks of a user turn that comes from elsewhere than a client. Blank ones pass: they are left out
+// of what goes to a provider.
+func ValidateContent(content []Block) error { return validateBlocks(content) }
+
 func validateBlocks(content []Block) error {
 	for i, b := range content {
 		field := fmt.Sprintf("input.content[%d]", i)

@@ -70,6 +70,13 @@ func (l *lease) holds(owner WorkerID) bool {
 	return owner == l.id && time.Since(l.good) < l.ttl-l.margin()
 }
 
+// left is how long the lease still holds at least, never below zero.
+func (l *lease) left() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(0, l.ttl-time.Since(l.good))
+}
+
 // mayCondemn reports whether this worker has been in touch without a gap for a whole lease, with the same server that
 // answers now. A failover that no renewal has seen yet is seen here: the clock of another server may be hours ahead, and
 // then every lease looks expired.

@@ -21,13 +21,16 @@ type round struct {
 }
 
 // lastRounds are the newest rounds of a path and the new turn below it, newest first, at most noProgressRounds. Of several
-// answers to a call the newest holds. Replies that are no part of the history make no round.
+// answers to a call the newest holds. Replies that are no part of the history make no round. A message of the user that answers
+// nothing is progress by itself, so rounds above it are not looked at.
 func lastRounds(path []PathRow, content []Block) (rounds []round) {
 	open := round{results: make(map[string]ToolResult)}
 	open.answer(content)
 	for _, row := range path {
 		switch {
 		case len(rounds) == noProgressRounds:
+			return rounds
+		case row.User != nil && len(row.User.Content) > 0 && !answersCalls(row.User.Content):
 			return rounds
 		case row.User != nil:
 			open.answer(row.User.Content)
@@ -50,11 +53,15 @@ func (r round) answer(content []Block) {
 	}
 }
 
-// checkProgress refuses a new turn with CodeNoProgress if the three newest replies above it made the same call, or if the
-// three newest answers, the new turn's among them, gave the same tool the same result or error. Calls are the same if their
+// checkProgress refuses a new turn that answers calls with CodeNoProgress if the three newest replies above it made the same
+// call, or if the three newest answers, the new turn's among them, gave the same tool the same result or error. Only what
+// came after the last message that answered nothing is looked at: it is the loop of an agent that is stopped. Calls are the same if their
 // arguments are as JSON: the order of keys and white space do not matter, and numbers are compared as they are written.
 // Where replies make several calls, one that recurs in each of them is enough. It is pure; path is newest row first.
 func checkProgress(path []PathRow, content []Block) error {
+	if !answersCalls(content) {
+		return nil
+	}
 	rounds := lastRounds(path, content)
 	if len(rounds) < noProgressRounds {
 		return nil
@@ -145,6 +152,6 @@ const maxToolName = 64
 
 func noProgress(tool, kind, what string) error {
 	return &Error{Code: CodeNoProgress, Field: "input.content",
-		Problem: what + "; find out why, or send the turn under a new id with override_no_progress to go on",
+		Problem: what + "; find out why and send a message without results, or send the turn under a new id with override_no_progress to go on",
 		Meta:    map[string]string{"tool": cutAtRune(tool, maxToolName), "repeated": kind}}
 }

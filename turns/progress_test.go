@@ -78,8 +78,25 @@ func TestAnAnswerThatIsSentAgainSinceItsReplyFailedIsNoRound(t *testing.T) {
 	path, answer = loop(one("f", "1", "no"), one("f", "2", "no"), one("f", "3", "no"))
 	require.Error(t, checkProgress(failed(below(path, answer)), answer))
 	require.NoError(t, checkProgress(path, []Block{Text{Text: "stop that"}}), "a plain message answers nothing")
-	path, _ = loop(one("f", "{}", "1"), one("f", "{}", "2"), one("f", "{}", "3"))
-	require.Error(t, checkProgress(path, []Block{Text{Text: "go on"}}), "the calls repeat whatever follows them")
+}
+
+func TestAMessageThatAnswersNoCallIsProgress(t *testing.T) {
+	same := one("f", "{}", "no")
+	path, answer := loop(same, same, same)
+	require.Error(t, checkProgress(path, answer))
+	message := []Block{Text{Text: "stop searching"}}
+	require.NoError(t, checkProgress(path, message))
+	require.Error(t, checkProgress(path, append(message, answer...)), "a word along with the results is none")
+
+	said := below(path, message)
+	after, answer := loop(same, same)
+	require.NoError(t, checkProgress(append(after[:len(after)-1:len(after)-1], said...), answer), "two rounds since the message")
+	after, answer = loop(same, same, same)
+	require.Error(t, checkProgress(append(after[:len(after)-1:len(after)-1], said...), answer), "three since")
+
+	path, answer = loop(same, same)
+	said = failed(below(path, message))
+	require.NoError(t, checkProgress(said, answer))
 }
 
 func TestAnEndlessNameOfAToolIsCutInTheError(t *testing.T) {

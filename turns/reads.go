@@ -155,7 +155,7 @@ func (s *Service) ListTurns(ctx context.Context, caller Caller, q ListQuery) ([]
 	if next.IsZero() {
 		return entries, "", nil
 	}
-	return entries, pageToken(next), nil
+	return entries, pageToken(next, q.Leaf), nil
 }
 
 // userTurns reads the user turns on a path, at least one and at most size, and the row after them. A read that ended at
@@ -208,7 +208,7 @@ func (s *Service) listFrom(ctx context.Context, key ConversationKey, q ListQuery
 	}
 	switch {
 	case q.PageToken != "":
-		return parsePageToken(q.PageToken)
+		return parsePageToken(q.PageToken, q.Leaf)
 	case !q.Leaf.IsZero():
 		return q.Leaf, nil
 	}
@@ -292,18 +292,23 @@ func cutPage(entries []TurnEntry, next RowID) ([]TurnEntry, RowID) {
 }
 
 // pageToken names the row that the next page starts at. It is versioned, so that an old client's token is told apart
-// from a broken one.
-func pageToken(next RowID) string {
-	return base64.RawURLEncoding.EncodeToString(append([]byte{1}, next.UUID[:]...))
+// from a broken one, and holds the leaf that was asked for.
+func pageToken(next, leaf RowID) string {
+	return base64.RawURLEncoding.EncodeToString(slices.Concat([]byte{2}, next.UUID[:], leaf.UUID[:]))
 }
 
-func parsePageToken(token string) (RowID, error) {
-	var id RowID
+// parsePageToken refuses a token of another leaf than the one asked for, if one is.
+func parsePageToken(token string, leaf RowID) (RowID, error) {
+	var id, of RowID
 	b, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil || len(b) != 1+len(id.UUID) || b[0] != 1 {
+	if err != nil || len(b) != 1+len(id.UUID)+len(of.UUID) || b[0] != 2 {
 		return id, invalid("page_token", "is not one that a page gave; start again without it")
 	}
 	copy(id.UUID[:], b[1:])
+	copy(of.UUID[:], b[1+len(id.UUID):])
+	if !leaf.IsZero() && leaf != of {
+		return id, invalid("page_token", "is of a page from another leaf_id; send the one it began with, or start again without it")
+	}
 	return id, nil
 }
 

@@ -33,7 +33,7 @@ func checkResults(path []PathRow, content []Block) error {
 		field := fmt.Sprintf("input.content[%d].tool_use_id", i)
 		switch {
 		case answered[result.ToolUseID]:
-			return &Error{Code: CodeInvalidToolResult, Field: field, Problem: "is answered twice in this turn; send one result for each call"}
+			return &Error{Code: CodeInvalidToolResult, Field: field, Problem: "is answered twice in this turn; send one result for each id, which answers all calls with that id"}
 		case !open.known[result.ToolUseID]:
 			return &Error{Code: CodeInvalidToolResult, Field: field, Problem: whyNotOpen(path, result.ToolUseID)}
 		}

@@ -376,6 +376,9 @@ func (a *arrival) won(st Standing, r Reply) Submission {
 	}
 	a.admitted = false // the run gives the place back
 	a.start(*a.pending, r)
+	if r.LeaseLeft == 0 {
+		r.LeaseLeft = a.lease.left()
+	}
 	if st.Turn == nil {
 		c := a.pending.claim
 		st.Turn = &UserTurn{Conversation: c.Conversation, ID: c.Turn, Parent: c.NewTurn.Parent, Seq: c.NextSeq,

@@ -153,6 +153,7 @@ func TestAPurgeDeletesWhatNobodyUsedAndSaysHowMuch(t *testing.T) {
 		require.Contains(t, purge(), "looked at 2 conversations, deleted 0,", "again finds nothing more")
 		require.Equal(t, 2, strings.Count(prints(t, "export", "--database-url", database), `"deleted_at"`), "marks stay")
 		require.Contains(t, fails(t, 2, nil, "purge", "--unused-for", "90s", "--database-url", database), "--unused-for: 1m30s is too little")
+		require.Contains(t, fails(t, 2, nil, "purge", "--database-url", database), "--unused-for is missing")
 	})
 }
 

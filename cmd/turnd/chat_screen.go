@@ -165,7 +165,7 @@ func (s *screen) stop(r turnsv1.StopReason) {
 	case turnsv1.StopReason_STOP_REASON_PAUSE:
 		s.say("the provider interrupted a long reply; to have it go on, say so")
 	case turnsv1.StopReason_STOP_REASON_TOOL_USE:
-		s.say("the model waits for the result of a tool, which chat can't give; to go on without it, type /new")
+		s.say("the model waits for the result of a tool, which chat can't give; to go on without it, say something")
 	default:
 	}
 }

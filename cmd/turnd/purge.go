@@ -26,6 +26,9 @@ type purgeCmd struct {
 
 // Validate checks what flags alone can tell.
 func (c purgeCmd) Validate() error {
+	if c.UnusedFor == 0 {
+		return usageError{fmt.Errorf("--unused-for is missing: say how long nobody must have used a conversation, at least %s", leastUnused)}
+	}
 	if c.UnusedFor < leastUnused {
 		return usageError{fmt.Errorf("--unused-for: %s is too little, the least is %s", c.UnusedFor, leastUnused)}
 	}

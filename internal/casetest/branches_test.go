@@ -122,6 +122,31 @@ func TestAListBeginsAtWhatHasAPlaceInTheTree(t *testing.T) {
 	})
 }
 
+func TestAPageTokenGoesWithTheLeafThatItsPageBeganAt(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		s := w.serve()
+		w.script(plain(2))
+		in := ask(newID(), newID(), "one")
+		leaf := s.turn(in, nil).completes().reply
+		other := s.turn(ask(in.GetConversationId(), newID(), "two"), nil).completes().reply
+		s.turn(ask(in.GetConversationId(), newID(), "three"), nil).completes()
+		page := func(leaf, token string) (*turnsv1.ListTurnsResponse, error) {
+			return s.turns.ListTurns(w.ctx, &turnsv1.ListTurnsRequest{ConversationId: in.GetConversationId(), LeafId: leaf, PageSize: 1, PageToken: token})
+		}
+		for _, began := range []string{other, ""} {
+			first, err := page(began, "")
+			require.NoError(t, err)
+			for _, same := range []string{began, ""} {
+				_, err = page(same, first.GetNextPageToken())
+				require.NoError(t, err)
+			}
+			_, err = page(leaf, first.GetNextPageToken())
+			w.fails(err, codes.InvalidArgument, "INVALID_FIELD", "DO_NOT_RETRY")
+			require.ErrorContains(t, err, "page_token")
+		}
+	})
+}
+
 func TestAParentThatCantBeIsRefusedByItsReason(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
 		s := w.serve()

@@ -239,7 +239,8 @@ func TestHostileContentIsRefusedOrHealed(t *testing.T) {
 		s.on("anthropic", conversation, textBlock(strings.Repeat("the same words again. ", 1<<20/22)))
 		const arguments = 2 << 20
 		long := `{"a":"` + strings.Repeat("x", arguments) + `"}`
-		w.script(scripted.Rule{Times: 1, Plan: scripted.Plan{Blocks: []scripted.Block{{ToolUse: &scripted.ToolUse{ID: "t1", Name: "now", Input: long}}}}}, plain(4))
+		w.script(scripted.Rule{Times: 1, Plan: scripted.Plan{Write: scripted.WriteOnce,
+			Blocks: []scripted.Block{{ToolUse: &scripted.ToolUse{ID: "t1", Name: "now", Input: long}}}}}, plain(4))
 		in := ask(conversation, newID(), "call")
 		in.Options = &turnsv1.GenerationOptions{Model: "anthropic", Tools: []*turnsv1.Tool{{Name: "now"}}}
 		blocks, _ := s.hear(in)

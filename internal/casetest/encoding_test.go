@@ -71,7 +71,7 @@ func TestC77SizesAreBoundedBothWays(t *testing.T) {
 		w.stands(map[string]int{qUsers: 0, qConvs: 0})
 
 		const deltas, size = 96, 64 << 10 // a reply of 6 MB
-		w.script(scripted.Rule{Name: "long", Plan: scripted.Plan{Reply: &scripted.Reply{Deltas: deltas, DeltaBytes: size, Seed: 1}}})
+		w.script(scripted.Rule{Name: "long", Plan: scripted.Plan{Write: scripted.WriteOnce, Reply: &scripted.Reply{Deltas: deltas, DeltaBytes: size, Seed: 1}}})
 		conversation := newID()
 		first := ask(conversation, newID(), "one")
 		got := s.turn(first, nil).completes()

@@ -153,10 +153,44 @@ func TestATurnThatWasRefusedInLineIsRefusedAgainWhenItIsRegenerated(t *testing.T
 		running.completes()
 		waiting.abandons(refused)
 		r := s.read(first.GetConversationId(), half.GetTurnId()).GetReplies()[0]
-		require.Equal(t, turnsv1.RetryAdvice_RETRY_ADVICE_NEW_ID, r.GetAdvice(), "the same again would be refused again")
+		require.Equal(t, turnsv1.RetryAdvice_RETRY_ADVICE_DO_NOT_RETRY, r.GetAdvice(), "as if it had been refused at once")
 		_, err := s.regenerate(first.GetConversationId(), r.GetReplyId(), 0)
 		w.fails(err, codes.InvalidArgument, "INVALID_TOOL_RESULT", "DO_NOT_RETRY")
 		require.Equal(t, 1, w.number(qLedger))
+	})
+}
+
+func TestAKilledTurnThatALineHasPassedIsRegeneratedBelowItself(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.short()
+		lost := gate("", "never", 64, 20)
+		lost.Times = 1
+		w.script(lost, plain(4))
+		dying, die := w.cutOff()
+		in := ask(newID(), newID(), "one")
+		running := dying.turn(in, nil)
+		running.at(1 + 19*16)
+		behind := ask(in.GetConversationId(), newID(), "two")
+		behind.OnBusy = turnsv1.OnBusy_ON_BUSY_ENQUEUE
+		_, err := dying.submit(behind)
+		require.NoError(t, err)
+		other := w.serve()
+		die()
+		moved := other.turn(behind, nil).completes()
+		killed := other.turn(in, nil).abandons(turnsv1.AbandonReason_ABANDON_REASON_LEASE_EXPIRED)
+		require.Equal(t, replayed, killed.result)
+		require.Equal(t, turnsv1.RetryAdvice_RETRY_ADVICE_REGENERATE, killed.abandoned.GetAdvice(), "a later turn was started")
+
+		_, err = other.regenerate(in.GetConversationId(), killed.reply, 0)
+		require.NoError(t, err)
+		again := other.turn(in, nil).completes()
+		require.NotEqual(t, killed.reply, again.reply)
+		c, err := other.convs.GetConversation(w.ctx, &turnsv1.GetConversationRequest{ConversationId: in.GetConversationId()})
+		require.NoError(t, err)
+		require.Equal(t, again.reply, c.GetConversation().GetLeafId(), "it is a branch beside the later turn, and now the leaf")
+		require.Equal(t, []string{in.GetTurnId()}, other.path(in.GetConversationId()))
+		other.selects(in.GetConversationId(), moved.reply)
+		require.Equal(t, []string{in.GetTurnId(), behind.GetTurnId()}, other.path(in.GetConversationId()))
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
@@ -96,9 +97,9 @@ func TestAListOfTenThousandTurnsIsReadByPagesThatReadNoMoreThanTheyShow(t *testi
 		w.stands(map[string]int{qUsers: many, qReplies: many})
 
 		store.page()
-		pages, next := 0, int64(2*many-1)
-		for token := ""; pages == 0 || token != ""; pages++ {
-			list, err := s.turns.ListTurns(w.ctx, &turnsv1.ListTurnsRequest{ConversationId: in.GetConversationId(), PageSize: size, PageToken: token})
+		next := int64(2*many - 1)
+		list := func(leaf, token string, page int) *turnsv1.ListTurnsResponse {
+			list, err := s.turns.ListTurns(w.ctx, &turnsv1.ListTurnsRequest{ConversationId: in.GetConversationId(), LeafId: leaf, PageSize: size, PageToken: token})
 			require.NoError(t, err)
 			require.Len(t, list.GetEntries(), size)
 			for _, e := range list.GetEntries() {
@@ -107,11 +108,27 @@ func TestAListOfTenThousandTurnsIsReadByPagesThatReadNoMoreThanTheyShow(t *testi
 				next -= 2
 			}
 			reads, rows := store.page()
-			require.Equal(t, 3, reads, "page %d", pages)
-			require.LessOrEqual(t, rows, 2*size+2+2*size, "page %d", pages)
-			token = list.GetNextPageToken()
+			require.Equal(t, 3, reads, "page %d", page)
+			require.LessOrEqual(t, rows, 2*size+2+2*size, "page %d", page)
+			return list
 		}
-		require.Equal(t, many/size, pages)
+		token := ""
+		for page := range 4 { // the newest
+			token = list("", token, page).GetNextPageToken()
+		}
+		var leaf string // of the oldest pages, far down
+		id := `SELECT lower(hex(id)) FROM turns WHERE seq = $1`
+		if w.engine == "postgres" {
+			id = `SELECT id::text FROM turns WHERE seq = $1`
+		}
+		require.NoError(t, w.db.QueryRowContext(w.ctx, id, 2*3*size).Scan(&leaf))
+		leaf = uuid.MustParse(leaf).String()
+		next, token = 2*3*size-1, ""
+		pages := 0
+		for ; pages == 0 || token != ""; pages++ {
+			token = list(leaf, token, pages).GetNextPageToken()
+		}
+		require.Equal(t, 3, pages)
 		require.Equal(t, int64(-1), next)
 	})
 }

@@ -46,11 +46,23 @@ func TestThreeRepliesWithTheSameCallStopTheConversationUntilSomebodyOverridesIt(
 		require.Equal(t, replayed, s.turn(again, nil).completes().result, "the override is no part of the turn")
 		_, err = s.submit(offering(model, first.GetConversationId(), resultOf("t4", "result 4")))
 		w.fails(err, codes.FailedPrecondition, "NO_PROGRESS", "NEW_ID")
-		last := offering(model, first.GetConversationId())
-		last.OverrideNoProgress = true
-		s.turn(last, nil).completes()
+		s.turn(offering(model, first.GetConversationId()), nil).completes() // a plain message needs no override, nor what follows it
+		w.script(calls("t5", `{"a":1,"b":2}`), plain(4))
 		s.turn(offering(model, first.GetConversationId()), nil).completes()
-		w.paid(6, 6)
+		s.turn(offering(model, first.GetConversationId(), resultOf("t5", "result 5")), nil).completes()
+		w.paid(7, 7)
+	})
+}
+
+func TestAPersonWhoAnswersEachCallWithAMessageIsNeverRefused(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		s := w.serve()
+		w.script(calls("t1", `{}`), calls("t2", `{}`), calls("t3", `{}`), calls("t4", `{}`), plain(4))
+		in := offering("anthropic", newID())
+		for range 5 {
+			s.turn(in, nil).completes()
+			in = offering("anthropic", in.GetConversationId())
+		}
 	})
 }
 

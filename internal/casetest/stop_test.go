@@ -30,6 +30,29 @@ func (w *worker) cancelTurn(in *turnsv1.TurnInput) *turnsv1.Reply {
 	return got.GetReply()
 }
 
+func TestTheAnswerToATurnSaysHowLongItsWorkersLeaseHolds(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		s := w.serve()
+		first, second := gate("", "mid", 8, 1), gate("", "late", 8, 1)
+		first.Times = 1
+		w.script(first, second)
+		in := ask(newID(), newID(), "hi")
+		holds := func(r *turnsv1.Reply) {
+			left := r.GetLeaseExpireTime().AsTime().Sub(r.GetCreateTime().AsTime())
+			require.Greater(t, left, w.settings.Lease/3)
+		}
+		got, err := s.submit(in)
+		require.NoError(t, err)
+		holds(got.GetReply())
+		require.NoError(t, w.provider.OpenGate("mid"))
+		s.turn(in, nil).completes()
+		again, err := s.regenerate(in.GetConversationId(), got.GetReply().GetReplyId(), 0)
+		require.NoError(t, err)
+		holds(again.GetReply())
+		require.NoError(t, w.provider.OpenGate("late"))
+	})
+}
+
 func (w *worker) regenerate(conversation, reply string, expect int32) (*turnsv1.RegenerateReplyResponse, error) {
 	return w.turns.RegenerateReply(w.ctx, &turnsv1.RegenerateReplyRequest{ConversationId: conversation, ReplyId: reply, ExpectedGeneration: expect})
 }

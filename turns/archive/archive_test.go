@@ -38,9 +38,10 @@ const (
 	header   = `{"kind":"turnd-archive","version":1}`
 	begins   = `{"kind":"conversation","tenant":"t","subject":"s","conversation_id":"` + firstID + `","defaults_version":2,"next_seq":9,"version":3,` +
 		`"leaf_id":"` + secondID + `","last_turn_id":"` + firstID + `",` + at + `,"update_time":"2026-01-02T03:04:05Z"}`
-	versions = `{"kind":"defaults","version":1,"defaults":{"Model":"m"},` + at + `}`
-	question = `{"kind":"turn","id":"` + firstID + `","seq":1,"content":[{"kind":"text","text":"hi"}],"input_hash":"aGg=","generation":1,` + at + `}`
-	answer   = `{"kind":"reply","id":"` + secondID + `","parent_id":"` + firstID + `","seq":2,"content":[{"b":0,"k":"text","s":true,"t":"qz","e":true}],` +
+	versions  = `{"kind":"defaults","version":1,"defaults":{"Model":"m"},` + at + `}`
+	inputHash = "aDEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=="
+	question  = `{"kind":"turn","id":"` + firstID + `","seq":1,"content":[{"kind":"text","text":"hi"}],"input_hash":"` + inputHash + `","generation":1,` + at + `}`
+	answer    = `{"kind":"reply","id":"` + secondID + `","parent_id":"` + firstID + `","seq":2,"content":[{"b":0,"k":"text","s":true,"t":"qz","e":true}],` +
 		`"generation":1,"responds_to":"` + firstID + `","status":"complete","attempt":1,"epoch":1,"owner":"` + thirdID + `","log_len":4,` + at +
 		`,"end_time":"2026-01-02T03:04:06Z"}`
 	call = `{"kind":"call","call_id":"` + thirdID + `","turn_id":"` + firstID + `","generation":1,"reply_id":"` + secondID + `","epoch":1,"number":1,` +
@@ -90,10 +91,24 @@ func TestABadLineIsNamedWithItsFieldAndNothingOfItsConversationIsWritten(t *test
 		"a kind that is unknown":     {4, `"kind":"turn"`, `"kind":"tool"`, "kind"},
 		"no kind":                    {4, `"kind":"turn",`, ``, "kind"},
 		"content that is none":       {4, `[{"kind":"text","text":"hi"}]`, `[{"kind":"song"}]`, "content"},
-		"no hash":                    {4, `"aGg="`, `""`, "input_hash"},
+		"no hash":                    {4, `"` + inputHash + `"`, `""`, "input_hash"},
+		"a short hash":               {4, `"` + inputHash + `"`, `"aGg="`, "input_hash"},
+		"a call in a turn":           {4, `"kind":"text"`, `"kind":"tool_use"`, "content[0]"},
+		"an image that is none":      {4, `"kind":"text","text":"hi"`, `"kind":"image","media_type":"image/png","data":"AAAA"`, "content[0].image.data"},
+		"an image without data":      {4, `"kind":"text","text":"hi"`, `"kind":"image","media_type":"image/png"`, "content[0].image.data"},
+		"an image of a file":         {4, `"kind":"text","text":"hi"`, `"kind":"image","media_type":"image/png","url":"file:///etc/passwd"`, "content[0].image.url"},
+		"no room for generations":    {4, `"generation":1`, `"generation":2147483647`, "generation"},
+		"no room for attempts":       {5, `"attempt":1`, `"attempt":2147483647`, "attempt"},
+		"no room for epochs":         {5, `"epoch":1`, `"epoch":9223372036854775807`, "epoch"},
+		"no room for rows":           {2, `"next_seq":9`, `"next_seq":9223372036854775807`, "next_seq"},
+		"no room for versions":       {2, `"version":3`, `"version":9223372036854775807`, "version"},
+		"a long title":               {2, `"version":3`, `"version":3,"title":"` + strings.Repeat("é", 513) + `"`, "title"},
+		"a tenant over two lines":    {2, `"tenant":"t"`, `"tenant":"t\nx"`, "tenant"},
+		"a long subject":             {2, `"subject":"s"`, `"subject":"` + strings.Repeat("s", 129) + `"`, "subject"},
+		"a reply to what waits":      {4, `"seq":1`, `"seq":1,"waiting":{"tenant":"t"}`, "responds_to"},
 		"no time":                    {4, at, `"seq":1`, "create_time"},
 		"a parent of elsewhere":      {4, `"seq":1`, `"seq":1,"parent_id":"` + thirdID + `"`, "parent_id"},
-		"a parent that comes later":  {4, `"seq":1`, `"seq":1,"parent_id":"` + secondID + `"`, "parent_id"},
+		"a parent below its child":   {4, `"seq":1`, `"seq":1,"parent_id":"` + secondID + `"`, "parent_id"},
 		"a turn that is its parent":  {4, `"seq":1`, `"seq":1,"parent_id":"` + firstID + `"`, "parent_id"},
 		"an id twice":                {5, `"id":"` + secondID, `"id":"` + firstID, "id"},
 		"a place twice":              {5, `"seq":2`, `"seq":1`, "seq"},

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/turnd/turnd/turns"
 )
@@ -17,7 +18,8 @@ const maxRows = 1 << 20
 // checker checks the lines of one conversation against those before them.
 type checker struct {
 	head     *turns.ArchivedConversation
-	rows     map[turns.RowID]bool // by id: whether it is a user turn
+	tree     tree
+	waiting  map[turns.TurnID]bool // turns in line
 	seq      int64
 	defaults int32
 	call     turns.CallID
@@ -30,19 +32,22 @@ func newChecker(line int, c *turns.ArchivedConversation) (*checker, error) {
 		return nil, err
 	}
 	at := problems{line: line}
-	at.demand("tenant", c.Tenant != "", "is missing")
+	at.demand("tenant", named(string(c.Tenant)), nameRule)
+	at.demand("subject", c.Subject == "" || named(c.Subject), nameRule)
+	at.demand("title", utf8.RuneCountInString(c.Title) <= maxTitle, fmt.Sprintf("is longer than %d characters", maxTitle))
 	at.demand("conversation_id", !c.ID.IsZero(), "is missing")
 	at.demand("labels", labelsFit(c.Labels), fmt.Sprintf("are more than %d, or one has a key that is not of 1 to %d bytes or a value beyond %d",
 		turns.MaxLabels, turns.MaxLabelKey, turns.MaxLabelValue))
 	at.demand("defaults_version", c.DefaultsVersion >= 1, "must be at least 1")
-	at.demand("next_seq", c.NextSeq >= 1, "must be at least 1")
-	at.demand("version", c.Version >= 1, "must be at least 1")
+	at.demand("defaults_version", c.DefaultsVersion <= maxCount, "leaves no room for the next")
+	at.demand("next_seq", c.NextSeq >= 1 && c.NextSeq <= maxNumber, numberRule)
+	at.demand("version", c.Version >= 1 && c.Version <= maxNumber, numberRule)
 	at.demand("create_time", !c.CreateTime.IsZero(), "is missing")
 	at.demand("update_time", !c.UpdateTime.IsZero(), "is missing")
 	at.demand("erased_at", c.ErasedAt.IsZero() || !c.DeletedAt.IsZero(), "goes with deleted_at")
 	at.demand("defaults", optionsFit(c.Defaults), "can't be read")
 	c.Bury()
-	return &checker{head: c, rows: map[turns.RowID]bool{}}, at.err()
+	return &checker{head: c, tree: newTree(), waiting: map[turns.TurnID]bool{}}, at.err()
 }
 
 // record checks one record, and brings its moments into the form that is stored.
@@ -69,7 +74,7 @@ func (c *checker) record(r turns.ArchivedRecord) error {
 }
 
 func (c *checker) checkDefaults(at *problems, d *turns.ArchivedDefaults) {
-	at.demand("kind", len(c.rows) == 0 && !c.calls, "comes too late: versions of defaults come before turns")
+	at.demand("kind", len(c.tree.rows) == 0 && !c.calls, "comes too late: versions of defaults come before turns")
 	at.demand("kind", c.head.DeletedAt.IsZero(), "is of a deleted conversation, which has none")
 	at.demand("version", d.Version > c.defaults && d.Version <= c.head.DefaultsVersion, "must grow, up to the conversation's own")
 	at.demand("defaults", optionsFit(d.Defaults), "can't be read")
@@ -78,30 +83,32 @@ func (c *checker) checkDefaults(at *problems, d *turns.ArchivedDefaults) {
 }
 
 func (c *checker) row(at *problems, r *turns.ArchivedRow) {
-	_, known := c.rows[r.ID]
 	at.demand("kind", !c.calls, "comes too late: turns and replies come before calls")
 	at.demand("kind", c.head.DeletedAt.IsZero(), "is of a deleted conversation, which has none")
-	at.demand("id", !r.ID.IsZero() && !known, "is missing, or was there before")
+	at.demand("id", !r.ID.IsZero() && !c.tree.has(r.ID), "is missing, or was there before")
 	at.demand("seq", r.Seq > c.seq && r.Seq < c.head.NextSeq, "must grow from row to row, and stay below the conversation's next_seq")
-	at.demand("kind", len(c.rows) < maxRows, "is of one row too many")
-	if !r.Parent.IsZero() {
-		_, found := c.rows[r.Parent]
-		at.demand("parent_id", found, "is no row of this conversation that came before")
-	}
-	at.demand("generation", r.Generation >= 1, "must be at least 1")
+	at.demand("kind", len(c.tree.rows) < maxRows, "is of one row too many")
+	at.demand("parent_id", r.Parent != r.ID, "is the row itself")
+	at.demand("generation", r.Generation >= 1 && r.Generation <= maxCount, countRule)
+	at.demand("slot_version", r.SlotVersion <= maxNumber, numberRule)
 	at.demand("options", optionsFit(r.Options), "can't be read")
 	at.demand("create_time", !r.CreateTime.IsZero(), "is missing")
 	if r.Role == turns.RoleUser {
 		userTurn(at, r)
+		if r.Waiting != "" {
+			at.demand("waiting", len(c.waiting) < maxInLine, "is of more turns than can wait in one line")
+			c.waiting[turns.TurnID(r.ID)] = true
+		}
 	} else {
 		c.reply(at, r)
 	}
-	c.seq, c.rows[r.ID] = r.Seq, r.Role == turns.RoleUser
+	c.seq = r.Seq
+	c.tree.add(at.line, r)
 }
 
 func userTurn(at *problems, r *turns.ArchivedRow) {
 	at.demand("status", r.Status == "" && r.Reason == "" && r.RespondsTo.IsZero(), "is a reply's, and this is a turn")
-	at.demand("input_hash", len(r.InputHash) > 0, "is missing: without it a repeat of the turn could not be told from another")
+	at.demand("input_hash", len(r.InputHash) == hashSize, fmt.Sprintf("is not of %d bytes: without it a repeat of the turn could not be told from another", hashSize))
 	at.demand("waiting", r.Waiting == "" || !r.Erased, "goes with no erased turn")
 	if r.Waiting != "" {
 		_, err := turns.DecodeWaiting([]byte(r.Waiting))
@@ -111,17 +118,20 @@ func userTurn(at *problems, r *turns.ArchivedRow) {
 		at.demand("content", r.Content == "", "was erased, so there is none")
 		return
 	}
-	_, err := turns.DecodeContent([]byte(r.Content))
-	at.demand("content", err == nil, "is not a list of blocks")
+	content, err := turns.DecodeContent([]byte(r.Content))
+	if at.demand("content", err == nil, "is not a list of blocks"); err == nil {
+		wire(at, turns.ValidateContent(content))
+	}
 }
 
 func (c *checker) reply(at *problems, r *turns.ArchivedRow) {
-	at.demand("responds_to", c.rows[r.RespondsTo.Row()], "is no turn of this conversation that came before")
+	at.demand("responds_to", c.tree.isTurn(r.RespondsTo.Row()), "is no turn of this conversation that came before")
 	at.demand("parent_id", r.Parent == r.RespondsTo.Row(), "must be the turn that it responds to")
 	at.demand("status", r.Status == turns.StatusComplete || r.Status == turns.StatusAbandoned, "must be complete or abandoned: an archive holds what has ended")
 	at.demand("reason", (r.Status == turns.StatusAbandoned) == (r.Reason != ""), "goes with abandoned, and must be there then")
-	at.demand("attempt", r.Attempt >= 1, "must be at least 1")
-	at.demand("epoch", r.Epoch >= 1, "must be at least 1")
+	at.demand("attempt", r.Attempt >= 1 && r.Attempt <= maxCount, countRule)
+	at.demand("epoch", r.Epoch >= 1 && r.Epoch <= maxNumber, numberRule)
+	at.demand("responds_to", !c.waiting[r.RespondsTo], "is a turn that waits in line, which has no reply")
 	at.demand("owner", !r.Owner.IsZero(), "is missing")
 	at.demand("waiting", r.Waiting == "" && !r.Erased, "and erased are a turn's, and this is a reply")
 	at.demand("end_time", !r.EndTime.IsZero(), "is missing")
@@ -142,12 +152,14 @@ func (c *checker) checkCall(at *problems, call *turns.ArchivedCall) {
 	c.call, c.calls = call.ID, true
 }
 
-// ended checks what the conversation names of its rows.
+// ended checks what rows name of each other, and the conversation of its rows.
 func (c *checker) ended(line int) error {
+	if err := c.tree.check(); err != nil {
+		return err
+	}
 	at := problems{line: line}
-	_, leaf := c.rows[c.head.Leaf]
-	at.demand("leaf_id", leaf || c.head.Leaf.IsZero(), "of the conversation is none of its rows")
-	at.demand("last_turn_id", c.rows[c.head.LastTurn.Row()] || c.head.LastTurn == turns.TurnID{}, "of the conversation is none of its turns")
+	at.demand("leaf_id", c.tree.has(c.head.Leaf) || c.head.Leaf.IsZero(), "of the conversation is none of its rows")
+	at.demand("last_turn_id", c.tree.isTurn(c.head.LastTurn.Row()) || c.head.LastTurn == turns.TurnID{}, "of the conversation is none of its turns")
 	return at.err()
 }
 

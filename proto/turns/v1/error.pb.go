@@ -67,8 +67,8 @@ const (
 	ErrorReason_ERROR_REASON_WRONG_STATE ErrorReason = 14
 	// The reply to be replaced is no longer the live one. FAILED_PRECONDITION with metadata live_reply_id; DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_REPLY_CHANGED ErrorReason = 15
-	// Three replies in a row made the same tool call or got the same result. FAILED_PRECONDITION with metadata tool;
-	// NEW_ID, with override_no_progress set.
+	// The turn answers tool calls, and three replies in a row since the last message that answered none made the same call or
+	// got the same result. FAILED_PRECONDITION with metadata tool; NEW_ID, with override_no_progress set.
 	ErrorReason_ERROR_REASON_NO_PROGRESS ErrorReason = 16
 	// The conversation or the tenant has used up a cap. FAILED_PRECONDITION with metadata cap (turns, tokens, cost or
 	// time), scope (conversation or tenant), limit and spent (cost in micros, time in milliseconds); DO_NOT_RETRY.

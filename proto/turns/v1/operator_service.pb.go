@@ -921,7 +921,7 @@ type SumProviderCallsResponse struct {
 	FirstUsage *Usage `protobuf:"bytes,3,opt,name=first_usage,json=firstUsage,proto3" json:"first_usage,omitempty"`
 	// What the other calls used.
 	RetryUsage *Usage `protobuf:"bytes,4,opt,name=retry_usage,json=retryUsage,proto3" json:"retry_usage,omitempty"`
-	// Tokens that reached nobody, keyed by cause.
+	// Tokens of calls that ended without a reply that counts, keyed by cause. Followers may have seen some of the text.
 	WastedTokens map[string]int64 `protobuf:"bytes,5,rep,name=wasted_tokens,json=wastedTokens,proto3" json:"wasted_tokens,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Deliveries answered from what was stored or running, keyed by the layer that repeated them.
 	Duplicates    map[string]int64 `protobuf:"bytes,6,rep,name=duplicates,proto3" json:"duplicates,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`

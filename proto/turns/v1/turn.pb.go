@@ -375,7 +375,8 @@ func (RetryAdvice) EnumDescriptor() ([]byte, []int) {
 	return file_turns_v1_turn_proto_rawDescGZIP(), []int{4}
 }
 
-// OnBusy is what happens to a turn while another reply of its conversation is running.
+// OnBusy is what happens to a turn while another reply of its conversation is running. ON_BUSY_INTERRUPT and
+// ON_BUSY_SUPERSEDE go ahead of turns in line, and so does a turn that answers the newest reply's tool calls.
 type OnBusy int32
 
 const (
@@ -687,7 +688,8 @@ type TurnInput struct {
 	Deadline *durationpb.Duration `protobuf:"bytes,15,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// Where this delivery comes from. Counted, and used for nothing else.
 	Source DeliverySource `protobuf:"varint,16,opt,name=source,proto3,enum=turns.v1.DeliverySource" json:"source,omitempty"`
-	// True to continue a conversation that was stopped for making no progress.
+	// True to let this turn continue a conversation that was stopped for making no progress. The next one needs it only if the
+	// same was done once more.
 	OverrideNoProgress bool `protobuf:"varint,17,opt,name=override_no_progress,json=overrideNoProgress,proto3" json:"override_no_progress,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
@@ -1193,7 +1195,8 @@ type Usage struct {
 	ReasoningTokens int64 `protobuf:"varint,5,opt,name=reasoning_tokens,json=reasoningTokens,proto3" json:"reasoning_tokens,omitempty"`
 	// Who counted. One estimated part makes the whole estimated.
 	Source TokenSource `protobuf:"varint,6,opt,name=source,proto3,enum=turns.v1.TokenSource" json:"source,omitempty"`
-	// Input and output that cost money and reached nobody.
+	// Input and output of calls that ended without a reply that counts: they failed, were stopped or were lost. Followers may
+	// have seen some of the text.
 	WastedTokens int64 `protobuf:"varint,7,opt,name=wasted_tokens,json=wastedTokens,proto3" json:"wasted_tokens,omitempty"`
 	// Price in millionths of the currency that the price table uses.
 	CostMicros int64 `protobuf:"varint,8,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`

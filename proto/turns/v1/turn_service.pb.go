@@ -552,7 +552,7 @@ type ListTurnsRequest struct {
 	LeafId string `protobuf:"bytes,2,opt,name=leaf_id,json=leafId,proto3" json:"leaf_id,omitempty"`
 	// How many entries to return at most: up to 200, and 50 if 0. A page also ends at 1 MiB, but is never without an entry.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the page before. Empty for the first page.
+	// The next_page_token of the page before, which goes with the same leaf_id or with none. Empty for the first page.
 	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
