@@ -23,16 +23,16 @@ func newCalls() *calls {
 	return c
 }
 
-// enter counts a call until leave, and gives it a context that ends with errDraining when everything is cut off. A
-// health watch or a reflection stream never ends by itself, so it is not waited for.
-func (c *calls) enter(ctx context.Context, method string) (_ context.Context, leave func()) {
+// enter counts a call until leave, and gives it a context that ends with errDraining when everything is cut off, or when it is
+// cut off itself with a reason. A health watch or a reflection stream never ends by itself, so it is not waited for.
+func (c *calls) enter(ctx context.Context, method string) (_ context.Context, cut context.CancelCauseFunc, leave func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(c.cut, func() { cancel(errDraining) })
 	counted := ours(method)
 	if counted {
 		c.add(1)
 	}
-	return ctx, func() {
+	return ctx, cancel, func() {
 		unhook()
 		cancel(nil)
 		if counted {

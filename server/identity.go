@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"strings"
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/turnd/turnd/server/auth"
 	"github.com/turnd/turnd/turns"
+	"github.com/turnd/turnd/turns/access"
 )
 
 // Metadata by which a caller names itself where nobody is asked to prove who it is.
@@ -20,22 +24,44 @@ const (
 // defaultIdentity is the tenant and the subject of a caller that names none.
 const defaultIdentity = "default"
 
-// maxIdentity bounds a tenant's or subject's name in bytes.
-const maxIdentity = 128
+// Modes of authentication.
+const (
+	AuthNone = "none"
+	AuthKeys = "keys"
+	AuthOIDC = "oidc"
+)
+
+// AuthModes reads a mode of authentication, or several with commas between them, and fails for an unknown one and for "none"
+// beside another. Nothing is "none".
+func AuthModes(text string) ([]string, error) {
+	if text == "" {
+		text = AuthNone
+	}
+	modes := strings.Split(text, ",")
+	for _, mode := range modes {
+		if mode != AuthNone && mode != AuthKeys && mode != AuthOIDC {
+			return nil, errors.New("auth must be one of none, keys, oidc, or keys,oidc")
+		}
+		if mode == AuthNone && len(modes) > 1 {
+			return nil, errors.New("auth none can't go with another mode: it believes everybody")
+		}
+	}
+	return modes, nil
+}
 
 // CheckAuth says whether a server may listen at an address with a mode of authentication. "none" believes every caller
-// and is refused off loopback; "keys" and "oidc" are not built.
+// and is refused off loopback.
 func CheckAuth(mode, listen string) error {
-	switch mode {
-	case "", "none":
-	case "keys", "oidc":
-		return fmt.Errorf("auth %q is not built yet; use none, on a loopback address", mode)
-	default:
-		return errors.New("auth must be one of none, keys, oidc")
+	modes, err := AuthModes(mode)
+	if err != nil {
+		return err
 	}
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
 		return fmt.Errorf("listen address: %w", err)
+	}
+	if !slices.Contains(modes, AuthNone) {
+		return nil
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return fmt.Errorf("auth none is refused on %q, which is not loopback: anyone who reaches it could name any tenant", listen)
@@ -43,15 +69,14 @@ func CheckAuth(mode, listen string) error {
 	return nil
 }
 
-// callerByName takes a caller at its word, so that one machine can play several tenants.
-func callerByName(ctx context.Context) (turns.Caller, error) {
-	md, _ := metadata.FromIncomingContext(ctx)
+// byName takes callers at their word, and lets them do everything, so that one machine can play several tenants.
+func byName(md metadata.MD) (auth.Identity, error) {
 	tenant, err := identityFrom(md, tenantHeader)
 	if err != nil {
-		return turns.Caller{}, err
+		return auth.Identity{}, err
 	}
 	subject, err := identityFrom(md, subjectHeader)
-	return turns.Caller{Tenant: turns.Tenant(tenant), Subject: subject}, err
+	return auth.Identity{Caller: turns.Caller{Tenant: turns.Tenant(tenant), Subject: subject}, Scopes: access.Scopes()}, err
 }
 
 func identityFrom(md metadata.MD, header string) (string, error) {
@@ -62,20 +87,10 @@ func identityFrom(md metadata.MD, header string) (string, error) {
 	if len(values) > 1 {
 		return "", &turns.Error{Code: turns.CodeInvalidField, Field: header, Problem: "is given more than once"}
 	}
-	if n := len(values[0]); n == 0 || n > maxIdentity || !printable(values[0]) {
-		return "", &turns.Error{Code: turns.CodeInvalidField, Field: header,
-			Problem: fmt.Sprintf("must be 1 to %d printable ASCII characters", maxIdentity)}
+	if err := access.CheckIdentity(values[0]); err != nil {
+		return "", &turns.Error{Code: turns.CodeInvalidField, Field: header, Problem: err.Error()}
 	}
 	return values[0], nil
-}
-
-func printable(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
 }
 
 type callerKey struct{}

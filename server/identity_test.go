@@ -22,14 +22,15 @@ func TestWithoutAuthOnlyLoopbackIsListenedOn(t *testing.T) {
 	}
 }
 
-func TestAuthThatIsNotBuiltIsRefusedEverywhere(t *testing.T) {
-	for _, mode := range []string{"keys", "oidc"} {
-		require.ErrorContains(t, server.CheckAuth(mode, "127.0.0.1:1"), "not built")
+func TestAuthByKeysMayListenAnywhere(t *testing.T) {
+	for _, mode := range []string{"keys", "oidc", "keys,oidc"} {
+		require.NoError(t, server.CheckAuth(mode, "0.0.0.0:443"))
 		f := newFake()
 		_, err := server.New(server.Config{Service: f, Follower: f, Auth: mode})
-		require.Error(t, err)
+		require.ErrorContains(t, err, "Authenticator", "nobody is there to ask")
 	}
 	require.ErrorContains(t, server.CheckAuth("nothing", "127.0.0.1:1"), "one of")
+	require.ErrorContains(t, server.CheckAuth("keys,none", "127.0.0.1:1"), "believes everybody")
 }
 
 func TestACallerIsWhoItSaysAndOtherwiseTheDefault(t *testing.T) {

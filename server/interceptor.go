@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/turnd/turnd/server/auth"
 	"github.com/turnd/turnd/turns"
 )
 
@@ -18,18 +20,19 @@ type gate struct {
 	mapper   mapper
 	codec    *codec
 	validate *validator
-	identify func(context.Context) (turns.Caller, error)
+	who      auth.Authenticator // nil: callers are taken at their word
 	calls    *calls
+	streams  *streams
 }
 
 // unary is the interceptor of unary calls. The order matters: a call is counted before anything can fail, so that a drain
 // waits for its status too; its error is mapped last, whoever made it; and who calls is settled before the request is
 // looked at, so that a stranger learns nothing about its rules.
 func (g *gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
-	ctx, leave := g.calls.enter(ctx, info.FullMethod)
+	ctx, _, leave := g.calls.enter(ctx, info.FullMethod)
 	defer leave()
 	defer g.finish(ctx, info.FullMethod, &err)
-	if ctx, err = g.admit(ctx, info.FullMethod); err != nil {
+	if ctx, _, err = g.admit(ctx, info.FullMethod); err != nil {
 		return nil, err
 	}
 	if err := g.check(req); err != nil {
@@ -41,12 +44,14 @@ func (g *gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 // stream is the interceptor of streams, in the order of unary. A stream's request is not here yet: it is checked when the
 // generated code receives it, which is before the handler proper runs.
 func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-	ctx, leave := g.calls.enter(ss.Context(), info.FullMethod)
+	ctx, cut, leave := g.calls.enter(ss.Context(), info.FullMethod)
 	defer leave()
 	defer g.finish(ctx, info.FullMethod, &err)
-	if ctx, err = g.admit(ctx, info.FullMethod); err != nil {
+	ctx, token, err := g.admit(ctx, info.FullMethod)
+	if err != nil {
 		return err
 	}
+	defer g.streams.watch(token, info.FullMethod, cut)()
 	return handler(srv, &checkedStream{ServerStream: ss, ctx: ctx, check: g.check})
 }
 
@@ -61,16 +66,27 @@ func (g *gate) finish(ctx context.Context, method string, err *error) {
 	}
 }
 
-// admit names the caller of our own services; health and reflection know none.
-func (g *gate) admit(ctx context.Context, method string) (context.Context, error) {
-	if !ours(method) {
-		return ctx, nil
+// admit finds out who calls, and whether that caller may. Health is open to all, and everything is where callers are taken at
+// their word; but there is nothing else that a stranger is told, such as which methods there are. The token is what the caller
+// brought as proof, if anything.
+func (g *gate) admit(ctx context.Context, method string) (_ context.Context, token string, err error) {
+	if isHealth(method) || g.who == nil && !ours(method) {
+		return ctx, "", nil
 	}
-	caller, err := g.identify(ctx)
+	md, _ := metadata.FromIncomingContext(ctx)
+	var id auth.Identity
+	if g.who == nil {
+		id, err = byName(md)
+	} else {
+		id, token, err = byProof(ctx, g.who, md)
+	}
+	if err == nil {
+		err = mayCall(id, method)
+	}
 	if err != nil {
-		return ctx, err
+		return ctx, "", err
 	}
-	return withCaller(ctx, caller), nil
+	return withCaller(ctx, id.Caller), token, nil
 }
 
 // check refuses a message that could not be decoded or breaks a rule of the wire. Nothing has been written when it fails.
@@ -87,6 +103,9 @@ func (g *gate) check(req any) error {
 
 // ours reports a method of turnd's own services.
 func ours(method string) bool { return strings.HasPrefix(method, "/turns.v1.") }
+
+// isHealth reports a method of the health service.
+func isHealth(method string) bool { return strings.HasPrefix(method, "/grpc.health.v1.Health/") }
 
 // checkedStream checks each message that it receives, and has the context with the caller in it.
 type checkedStream struct {

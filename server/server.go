@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,6 +19,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+	"github.com/turnd/turnd/server/auth"
 )
 
 // Config is what a Server is made of. Service and Follower are required; the zero value of every other field takes the
@@ -27,8 +29,13 @@ type Config struct {
 	Follower Follower
 	// Logger gets what is not meant for clients. Default: nothing is logged.
 	Logger *slog.Logger
-	// Auth is how callers prove who they are: "none" (default).
+	// Auth is how callers prove who they are: "none" (default), or modes with commas between them, as AuthModes reads them.
 	Auth string
+	// Authenticator finds out who calls. It goes with every mode but "none", by which callers are who they say.
+	Authenticator auth.Authenticator
+	// Recheck is how often it is asked again about whoever has a stream open, which ends once its key or token is no good
+	// any more: 10 s.
+	Recheck time.Duration
 	// MaxContentBytes bounds the content of a user turn, and apart from it its options: 4 MiB.
 	MaxContentBytes int
 	// MaxRecvBytes bounds a message on its way in: 16 MiB. It is above MaxContentBytes so that content which is somewhat
@@ -62,6 +69,7 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.MaxContentBytes, 4<<20)
 	orDefault(&c.MaxRecvBytes, 16<<20)
 	orDefault(&c.Grace, 30*time.Second)
+	orDefault(&c.Recheck, 10*time.Second)
 	orDefault(&c.SniffTimeout, 5*time.Second)
 	orDefault(&c.MaxConnections, 8192)
 	orDefault(&c.MaxStreams, 1024)
@@ -82,6 +90,8 @@ type Server struct {
 	web    *http.Server
 	health *health.Server
 	calls  *calls
+	// streams are open under a key or token.
+	streams *streams
 	// late is done when a drain is to end although its grace may not be over.
 	late   context.Context
 	beLate context.CancelFunc
@@ -97,22 +107,28 @@ type (
 		turnsv1.UnimplementedConversationServiceServer
 		*Server
 	}
-	// operatorService asks for no scope of its own: where nobody proves who he is, which is on loopback alone, everybody is
-	// an operator of the tenant that he names.
+	// operatorService acts in the tenant of its caller: a key of the scope for operators is one of its tenant's. Only workers
+	// are of no tenant. Where nobody proves who he is, which is on loopback alone, everybody is an operator of the tenant
+	// that he names.
 	operatorService struct {
 		turnsv1.UnimplementedOperatorServiceServer
 		*Server
 	}
 )
 
-// New makes a server that is not yet serving. It fails if the rules of the wire can't be compiled or Auth is not built.
+// New makes a server that is not yet serving. It fails if the rules of the wire can't be compiled, or Auth and Authenticator
+// don't go together.
 func New(cfg Config) (*Server, error) {
 	cfg = cfg.withDefaults()
 	if cfg.Service == nil || cfg.Follower == nil {
 		return nil, errors.New("server needs a Service and a Follower")
 	}
-	if err := CheckAuth(cfg.Auth, "localhost:0"); err != nil {
+	modes, err := AuthModes(cfg.Auth)
+	if err != nil {
 		return nil, err
+	}
+	if slices.Contains(modes, AuthNone) != (cfg.Authenticator == nil) {
+		return nil, errors.New("an Authenticator goes with every mode of auth but none")
 	}
 	rules, err := newValidator()
 	if err != nil {
@@ -121,9 +137,10 @@ func New(cfg Config) (*Server, error) {
 	if cfg.TLS != nil {
 		cfg.TLS = offering(cfg.TLS)
 	}
-	s := &Server{cfg: cfg, health: health.NewServer(), calls: newCalls()}
+	s := &Server{cfg: cfg, health: health.NewServer(), calls: newCalls(), streams: newStreams(cfg.Authenticator, cfg.Recheck)}
 	s.late, s.beLate = context.WithCancel(context.Background())
-	g := &gate{mapper: mapper{cfg.Logger}, codec: newCodec(), validate: rules, identify: callerByName, calls: s.calls}
+	g := &gate{mapper: mapper{cfg.Logger}, codec: newCodec(), validate: rules, who: cfg.Authenticator, calls: s.calls,
+		streams: s.streams}
 	s.grpc = grpc.NewServer(s.options(g)...)
 	s.web = s.newWeb()
 	turnsv1.RegisterTurnServiceServer(s.grpc, turnService{Server: s})
@@ -131,6 +148,9 @@ func New(cfg Config) (*Server, error) {
 	turnsv1.RegisterOperatorServiceServer(s.grpc, operatorService{Server: s})
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
+	if err := checkScopes(s.grpc.GetServiceInfo()); err != nil {
+		return nil, err
+	}
 	s.setServing(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
 	return s, nil
 }
@@ -171,6 +191,8 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, web ...net.Listene
 	}
 	splits := make([]*splitter, len(all))
 	group, failed := errgroup.WithContext(ctx)
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	group.Go(func() error { return s.streams.run(watching) })
 	for i, l := range all {
 		split := s.newSplitter(l, i > 0)
 		splits[i] = split
@@ -180,6 +202,7 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, web ...net.Listene
 	group.Go(func() error { return unless(s.grpc.Serve(splits[0].grpc), grpc.ErrServerStopped) })
 	group.Go(func() error {
 		<-failed.Done()
+		defer stopWatching()
 		s.drain(splits)
 		return nil
 	})

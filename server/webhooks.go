@@ -161,7 +161,7 @@ func responseOf(body []byte) string {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(body, &message); err != nil || len(message.Data.ID) > maxResponseID || !printable(message.Data.ID) {
+	if err := json.Unmarshal(body, &message); err != nil || len(message.Data.ID) > maxResponseID || !visible(message.Data.ID) {
 		return ""
 	}
 	return message.Data.ID

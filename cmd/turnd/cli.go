@@ -32,6 +32,7 @@ func newParser(c *cli) (*kong.Kong, error) {
 		kong.ValueFormatter(describeFlag),
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "listen", Title: "Listening:"},
+			{Key: "identity", Title: "Identity:"},
 			{Key: "store", Title: "Database:"},
 			{Key: "models", Title: "Models:"},
 			{Key: "worker", Title: "Turns:"},

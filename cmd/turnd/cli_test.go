@@ -69,6 +69,7 @@ var serveFlags = []struct{ name, def, variable, flag string }{
 	{"bus", "auto", "memory", "poll"},
 	{"nats-url", "", "nats://a", "nats://b"},
 	{"auth", "none", "keys", "oidc"},
+	{"auth-cache", "10s", "1s", "2s"},
 	{"log-format", "text", "json", "x"},
 	{"log-level", "info", "debug", "warn"},
 }

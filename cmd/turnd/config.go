@@ -13,7 +13,9 @@ type Config struct {
 	OpsListen     string `env:"TURND_OPS_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"/metrics, /healthz, /readyz and /debug/pprof, without authentication. Without a host it is loopback."`
 	WebhookListen string `env:"TURND_WEBHOOK_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"POST /v1/webhooks/{endpoint}, by which vendors say that a response is over: plain HTTP, for a proxy with TLS before it, authenticated by the signature. Without a host it is loopback."`
 	ReadyFile     string `env:"TURND_READY_FILE" placeholder:"FILE" group:"listen" help:"JSON file written once serving, removed at exit."`
-	Auth          string `env:"TURND_AUTH" default:"none" placeholder:"MODE" group:"listen" help:"none, which is refused off loopback; keys and oidc are not built yet."`
+
+	Auth      string        `env:"TURND_AUTH" default:"none" placeholder:"MODES" group:"identity" help:"How callers prove who they are: none, which is refused off loopback; keys, oidc, or keys,oidc."`
+	AuthCache time.Duration `env:"TURND_AUTH_CACHE" default:"10s" placeholder:"TIME" group:"identity" help:"How long a key is taken as it was when last read: a revoked one is refused within it. 0 reads it with each call."`
 
 	TLS TLS `embed:"" group:"listen"`
 
@@ -86,7 +88,7 @@ func (c Config) LogValue() slog.Value {
 		slog.String("models", c.Models), slog.Bool("demo", c.Demo),
 		slog.String("on_ambiguous", c.OnAmbiguous), slog.String("on_partial", c.OnPartial),
 		slog.String("anthropic_base_url", redactURL(c.AnthropicBaseURL)), slog.String("openai_base_url", redactURL(c.OpenAIBaseURL)),
-		slog.String("nats_url", redactURLs(c.NATSURL)), slog.String("bus", c.Bus), slog.String("auth", c.Auth),
+		slog.String("nats_url", redactURLs(c.NATSURL)), slog.String("bus", c.Bus), slog.String("auth", c.Auth), slog.Duration("auth_cache", c.AuthCache),
 		slog.Duration("lease", c.Lease), slog.Duration("sweep", c.Sweep), slog.Duration("checkpoint", c.Checkpoint),
 		slog.Duration("grace", c.Grace), slog.Int("max_in_flight", c.MaxInFlight), slog.Int("max_queue", c.MaxQueue), slog.Int("max_waiting", c.MaxWaiting),
 		slog.String("spool_dir", c.SpoolDir),

@@ -114,7 +114,7 @@ func (a *app) setUpTelemetry(ctx context.Context) (err error) {
 	return nil
 }
 
-func (a *app) makeService(context.Context) (err error) {
+func (a *app) makeService(ctx context.Context) (err error) {
 	a.hub = live.New(live.Config{
 		Store: a.store, Logger: a.logger, Tick: a.cfg.Checkpoint, Heartbeat: a.cfg.Heartbeat, Patience: a.cfg.Lease,
 		Bus: a.newBus(), OnStop: a.nudge,
@@ -133,8 +133,12 @@ func (a *app) makeService(context.Context) (err error) {
 	if err := a.showGauges(); err != nil {
 		return err
 	}
+	who, err := a.openAuth(ctx)
+	if err != nil {
+		return err
+	}
 	a.server, err = server.New(server.Config{
-		Service: a.service, Follower: a.hub, Logger: a.logger, Auth: a.cfg.Auth,
+		Service: a.service, Follower: a.hub, Logger: a.logger, Auth: a.cfg.Auth, Authenticator: who, Recheck: a.cfg.recheck(),
 		MaxContentBytes: a.cfg.MaxContentBytes, Grace: a.cfg.Grace + lastEndings, TLS: a.tlsConfig(),
 	})
 	return err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/turnd/turnd/migrations"
 	"github.com/turnd/turnd/turns"
+	"github.com/turnd/turnd/turns/access"
 	"github.com/turnd/turnd/turns/postgres"
 	"github.com/turnd/turnd/turns/sqlite"
 )
@@ -23,7 +24,8 @@ import (
 // store is the opened database.
 type store struct {
 	turns.Store
-	close func() error
+	access access.Store
+	close  func() error
 }
 
 // ping asks the database for something that does not exist, which takes a real read.
@@ -50,7 +52,7 @@ func openSQLite(ctx context.Context, cfg Config, at place) (store, error) {
 	if err := s.CheckSchema(ctx); err != nil {
 		return store{}, errors.Join(err, s.Close())
 	}
-	return store{Store: s, close: s.Close}, nil
+	return store{Store: s, access: s, close: s.Close}, nil
 }
 
 // lockSQLite opens the file for this process alone and runs do before anything else is done with it.
@@ -90,7 +92,7 @@ func openPostgres(ctx context.Context, cfg Config, at place, logger *slog.Logger
 		s.Close()
 		return store{}, err
 	}
-	return store{Store: s, close: func() error { s.Close(); return nil }}, nil
+	return store{Store: s, access: s, close: func() error { s.Close(); return nil }}, nil
 }
 
 func makeServable(ctx context.Context, cfg Config, at place, s *postgres.Store) error {

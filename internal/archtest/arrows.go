@@ -32,6 +32,7 @@ var arrows = []arrow{
 		Why: "the domain owns its ports and knows no database, no wire and no vendor",
 	},
 	{From: "./turns/storetest/...", To: []string{"./turns/...", "./internal/..."}, Why: "the suite knows stores by their port"},
+	{From: "./turns/access/accesstest/...", To: []string{"./turns", "./turns/access"}, Why: "the suite knows where keys are kept by the port"},
 	{From: "./turns/access/...", Only: []string{"github.com/google/uuid"}, Why: "who may call is known without what serves turns"},
 	{From: "./turns/archive/...", To: []string{"./turns"}, Why: "an archive knows databases by their port, and is read without what serves turns"},
 	{From: "./turns/limiter/...", To: []string{"./turns"}, Only: []string{"github.com/hashicorp/golang-lru/v2", "golang.org/x/time/rate"}, Why: "a limit is memory and arithmetic"},

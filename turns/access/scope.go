@@ -39,3 +39,21 @@ func ParseScopes(text string) ([]Scope, error) {
 	}
 	return scopes, nil
 }
+
+// FormatScopes writes scopes with commas between them, as they are kept.
+func FormatScopes(scopes []Scope) string {
+	names := make([]string, len(scopes))
+	for i, s := range scopes {
+		names[i] = string(s)
+	}
+	return strings.Join(names, ",")
+}
+
+// StoredScopes reads what FormatScopes wrote. A name that this build does not know stays, and lets nobody in.
+func StoredScopes(text string) []Scope {
+	var scopes []Scope
+	for name := range strings.SplitSeq(text, ",") {
+		scopes = append(scopes, Scope(name))
+	}
+	return scopes
+}

@@ -3,11 +3,18 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"time"
 )
 
-// ErrNotFound says that there is no such key.
-var ErrNotFound = errors.New("no such key")
+// Errors of a Store.
+var (
+	// ErrNotFound says that there is no such key.
+	ErrNotFound = errors.New("no such key")
+	// ErrTaken says that a key's id is another's.
+	ErrTaken = errors.New("there is a key of that id")
+)
 
 // Key is an API key as it is kept, without its secret.
 type Key struct {
@@ -27,6 +34,23 @@ type Key struct {
 	RevokeTime time.Time
 }
 
+// Ended says why a key is no good at a time by the database's clock; empty if it is.
+func (k Key) Ended(now time.Time) string {
+	switch {
+	case !k.RevokeTime.IsZero():
+		return "revoked"
+	case !k.ExpireTime.IsZero() && !now.Before(k.ExpireTime):
+		return "expired"
+	}
+	return ""
+}
+
+// String implements fmt.Stringer without the hash.
+func (k Key) String() string { return fmt.Sprintf("key %s of %s in %s", k.ID, k.Subject, k.Tenant) }
+
+// LogValue implements slog.LogValuer without the hash.
+func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
+
 // Suspension is a subject that may make nothing new.
 type Suspension struct {
 	Tenant     string
@@ -36,7 +60,7 @@ type Suspension struct {
 
 // Store is the port to where keys and suspensions are kept. Times are the database's, apart from ExpireTime.
 type Store interface {
-	// CreateKey keeps a new key and returns it with its time. An id that is taken is an error.
+	// CreateKey keeps a new key and returns it with its time. An id that is taken is ErrTaken.
 	CreateKey(ctx context.Context, k Key) (Key, error)
 	// FindKey reads a key by its id, and now by the database's clock; ErrNotFound if there is none.
 	FindKey(ctx context.Context, id string) (k Key, now time.Time, err error)

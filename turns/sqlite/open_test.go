@@ -17,7 +17,7 @@ import (
 )
 
 // file is the path of a database that does not exist yet.
-func file(t *testing.T) string { return filepath.Join(t.TempDir(), "turnd.db") }
+func file(t testing.TB) string { return filepath.Join(t.TempDir(), "turnd.db") }
 
 func mustOpen(t *testing.T, cfg sqlite.Config) *sqlite.Store {
 	t.Helper()

@@ -18,7 +18,7 @@ import (
 
 // fragments are constants of SQL text that are no statement by themselves.
 var fragments = []string{"rowColumns", "rowTables", "conversationColumns", "openColumns", "chosen", "chosenOf", "callColumns", "page", "sums", "callSpent", "tailSums", "carriesStart", "openShares", "thatEnded",
-	"archivedConversation", "archivedDefaults", "archivedRow", "archivedCall"}
+	"archivedConversation", "archivedDefaults", "archivedRow", "archivedCall", "keyColumns"}
 
 // migrated is a database of this build's schema, without a store.
 func migrated(t *testing.T) *sql.DB {
@@ -89,7 +89,7 @@ func isText(e ast.Expr) (text bool) {
 
 var (
 	// scan is a walk through a whole table, and walk one through all rows of a conversation.
-	scan = regexp.MustCompile(`\bSCAN (r|c|t|s|w|turns|reply_chunks|provider_calls|conversations|workers)\b|AUTOMATIC`)
+	scan = regexp.MustCompile(`\bSCAN (r|c|t|s|w|turns|reply_chunks|provider_calls|conversations|workers|api_keys|suspensions)\b|AUTOMATIC`)
 	walk = regexp.MustCompile(`\bSEARCH (r|t|s|turns|reply_chunks|provider_calls) .*\(conversation_key=\?\)`)
 	// few are walks through what stays short however much is stored: workers, and indexes of replies in flight and of turns in line.
 	few = regexp.MustCompile(`\bSCAN (w|workers)\b|USING (COVERING )?INDEX (turns_running_by_owner|one_running_reply_per_conversation|turns_in_line)\b`)
