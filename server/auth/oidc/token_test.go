@@ -129,6 +129,7 @@ func TestOnlyTheIssuersSignatureIsGood(t *testing.T) {
 		"another key of the same name":      {mallory.token(t, i.claims()), "signature is not that of its key"},
 		"a key nobody has seen":             {newKey(t, "new").token(t, i.claims()), "unknown key"},
 		"a key that has no name":            {newKey(t, "").token(t, i.claims()), "unknown key"},
+		"a good key by another name":        {signing{"other", k.alg, k.private}.token(t, i.claims()), "unknown key"},
 		"another's claims":                  {parts[0] + "." + encode([]byte(strings.Replace(string(claims), "ada", "eve", 1))) + "." + parts[2], "signature is not that"},
 		"alg none":                          {encode([]byte(`{"alg":"none","kid":"k"}`)) + "." + parts[1] + ".", "not at all"},
 		"alg None":                          {encode([]byte(`{"alg":"None","kid":"k"}`)) + "." + parts[1] + ".", "not at all"},
