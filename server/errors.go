@@ -10,9 +10,12 @@ import (
 
 	"github.com/google/uuid"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/turnd/turnd/turns"
@@ -129,18 +132,23 @@ func callerGone(ctx context.Context, err error) error {
 	return build(rule, &turns.Error{}, text)
 }
 
-// build assembles a status. The details are this package's own messages, so attaching them can't fail.
+// build assembles a status. The same failure makes the same bytes: maps are written in the order of their keys, so that two
+// answers can be told apart by what they say alone. The details are this package's own messages, so packing them can't fail.
 func build(r rule, e *turns.Error, text string, extra ...protoadapt.MessageV1) error {
 	meta := map[string]string{}
 	maps.Copy(meta, e.Meta)
 	meta["retry"] = string(r.advice)
+	st := &spb.Status{Code: int32(r.code), Message: text}
 	info := &errdetails.ErrorInfo{Reason: r.reasonName(), Domain: errorDomain, Metadata: meta}
-	st := status.New(r.code, text)
-	with, err := st.WithDetails(append([]protoadapt.MessageV1{info}, extra...)...)
-	if err != nil {
-		return st.Err()
+	for _, detail := range append([]protoadapt.MessageV1{info}, extra...) {
+		packed := &anypb.Any{}
+		err := anypb.MarshalFrom(packed, protoadapt.MessageV2Of(detail), proto.MarshalOptions{Deterministic: true})
+		if err != nil {
+			return status.New(r.code, text).Err()
+		}
+		st.Details = append(st.Details, packed)
 	}
-	return with.Err()
+	return status.ErrorProto(st)
 }
 
 // details are those besides ErrorInfo that the wire promises for a reason. Clients act on the reason and the advice;

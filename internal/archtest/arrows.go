@@ -56,6 +56,7 @@ var arrows = []arrow{
 	{From: "./internal/telemetry/...", To: []string{"./turns"}, Why: "telemetry wraps the domain's ports"},
 	{From: "./internal/pgtest/...", To: []string{"./migrations/..."}, Why: "a throw-away Postgres knows the schema, and nothing of what is stored in it"},
 	{From: "./internal/certs/...", Why: "certificates are files, and know nothing of the house"},
+	{From: "./internal/tenanttest/...", To: []string{"./proto/..."}, Why: "strangers know the wire alone, so that every server can be asked by them"},
 	{From: "./internal/casetest/...", To: []string{"./..."}, Why: "cases are played through the whole house"},
 	{From: "./deploy/...", To: []string{"./internal/pgtest", "./turns"}, Why: "its tests hold files to the schema"},
 	{From: "./internal/archtest/...", Why: "the rules are not part of what they rule"},

@@ -1,13 +1,13 @@
 package casetest
 
 import (
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
+	"github.com/turnd/turnd/internal/tenanttest"
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 )
 
@@ -85,13 +85,12 @@ func (s *worker) wayTo(conversation, leaf string) []*turnsv1.TurnEntry {
 func (w *world) refusesTurn(s *worker, in *turnsv1.TurnInput, reply string) {
 	w.t.Helper()
 	conversation := in.GetConversationId()
-	for _, method := range methods() {
-		if !strings.HasPrefix(method, "TurnService") || method == "TurnService.DeleteTurn" {
-			continue
+	for _, method := range s.methods("TurnService.") {
+		if method.String() != "TurnService.DeleteTurn" {
+			w.t.Log(method)
+			err := s.plainly(method, tenanttest.IDs{Conversation: conversation, Turn: in.GetTurnId(), Reply: reply})
+			w.fails(err, codes.FailedPrecondition, "TURN_DELETED", "DO_NOT_RETRY")
 		}
-		w.t.Log(method)
-		_, err := probes[method](w.ctx, s, ids{conversation, in.GetTurnId(), reply})
-		w.fails(err, codes.FailedPrecondition, "TURN_DELETED", "DO_NOT_RETRY")
 	}
 	_, err := s.submit(in)
 	w.fails(err, codes.FailedPrecondition, "TURN_DELETED", "DO_NOT_RETRY")

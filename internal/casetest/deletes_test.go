@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	"github.com/turnd/turnd/internal/tenanttest"
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 	"github.com/turnd/turnd/turns"
 )
@@ -75,30 +76,20 @@ func (w *world) isErased(conversation string, calls int) {
 // refusesAll demands that every method says that a conversation was deleted.
 func (w *worker) refusesAll(in *turnsv1.TurnInput, reply string) {
 	w.t.Helper()
-	id := ids{in.GetConversationId(), in.GetTurnId(), reply}
-	for _, method := range methods() {
-		switch method {
-		case "ConversationService.ListConversations", "ConversationService.DeleteConversation", "ConversationService.CreateConversation",
-			"ConversationService.UpdateConversation":
-			continue // asked below
+	id := tenanttest.IDs{Conversation: in.GetConversationId(), Turn: in.GetTurnId(), Reply: reply}
+	for _, method := range w.methods("TurnService.", "ConversationService.") {
+		if name := method.String(); name != "ConversationService.ListConversations" && name != "ConversationService.DeleteConversation" {
+			w.t.Log(method)
+			w.fails(w.plainly(method, id), codes.FailedPrecondition, "CONVERSATION_DELETED", "DO_NOT_RETRY")
 		}
-		_, err := probes[method](w.ctx, w, id)
-		w.t.Log(method)
-		w.fails(err, codes.FailedPrecondition, "CONVERSATION_DELETED", "DO_NOT_RETRY")
 	}
-	named := &turnsv1.Conversation{ConversationId: id.conversation, Title: "mine again"}
-	_, err := w.convs.CreateConversation(w.ctx, &turnsv1.CreateConversationRequest{Conversation: named})
-	w.fails(err, codes.FailedPrecondition, "CONVERSATION_DELETED", "DO_NOT_RETRY")
-	_, err = w.convs.UpdateConversation(w.ctx, &turnsv1.UpdateConversationRequest{Conversation: named,
-		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"title"}}})
-	w.fails(err, codes.FailedPrecondition, "CONVERSATION_DELETED", "DO_NOT_RETRY")
-	_, err = w.submit(in)
+	_, err := w.submit(in)
 	w.fails(err, codes.FailedPrecondition, "CONVERSATION_DELETED", "DO_NOT_RETRY")
 	w.fails(w.followTurn(in).end().err, codes.FailedPrecondition, "CONVERSATION_DELETED", "DO_NOT_RETRY")
 	list, err := w.convs.ListConversations(w.ctx, &turnsv1.ListConversationsRequest{})
 	require.NoError(w.t, err)
 	for _, c := range list.GetConversations() {
-		require.NotEqual(w.t, id.conversation, c.GetConversationId())
+		require.NotEqual(w.t, id.Conversation, c.GetConversationId())
 	}
 }
 

@@ -49,7 +49,8 @@ type world struct {
 	engine      string
 	url         string // the database, as turnd is told
 	db          *sql.DB
-	store       func() turns.Store // the store of the next worker
+	store       func() turns.Store                          // the store of the next worker
+	trace       func(ctx context.Context, statement string) // hears what the stores made from now on are asked; nil: nobody does
 	provider    *scripted.Server
 	settings    turns.Settings
 	limits      turns.Limits
@@ -93,7 +94,7 @@ func sqliteWorld(t *testing.T) *world {
 	var shared turns.Store // one process a file: all workers of the test share it
 	w.store = func() turns.Store {
 		if shared == nil {
-			s, err := sqlite.Open(w.ctx, sqlite.Config{Path: path, Migrate: migrateSQLite, Unsynced: true})
+			s, err := sqlite.Open(w.ctx, sqlite.Config{Path: path, Migrate: migrateSQLite, Unsynced: true, Trace: w.trace})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, s.Close()) })
 			shared = s
@@ -109,7 +110,7 @@ func postgresWorld(t *testing.T) *world {
 	w.url = dsn
 	w.db = opened(t, "pgx", dsn)
 	w.store = func() turns.Store {
-		s, err := postgres.Open(w.ctx, postgres.Config{URL: dsn, MaxConns: 8})
+		s, err := postgres.Open(w.ctx, postgres.Config{URL: dsn, MaxConns: 8, Trace: w.trace})
 		require.NoError(t, err)
 		t.Cleanup(s.Close)
 		return s

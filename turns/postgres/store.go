@@ -36,6 +36,9 @@ type Config struct {
 	// StatementTime is the longest that one statement may take, 10 s if 0. A write that takes longer has an unknown
 	// outcome; the server itself ends it after twice that time, except behind a pooler.
 	StatementTime time.Duration
+	// Trace, if set, is told the text of each statement before it is sent, with the context of who asked for it. It holds
+	// parameters and never what they stand for. For tests.
+	Trace func(ctx context.Context, statement string)
 }
 
 // Store is a turns.Store. It is safe for concurrent use; Close ends it.

@@ -23,10 +23,10 @@ func OpenBeside(ctx context.Context, path string) (*Beside, error) {
 	settings := url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(5000)", "synchronous(FULL)", "temp_store(MEMORY)"}}
 	dsn := (&url.URL{Scheme: "file", Path: path, RawQuery: settings.Encode()}).String()
 	s := &Store{opened: time.Now()}
-	if s.write, err = newPool(ctx, dsn, 1); err != nil {
+	if s.write, err = newPool(ctx, dsn, 1, nil); err != nil {
 		return nil, err
 	}
-	if s.read, err = newPool(ctx, dsn+"&_pragma=query_only(1)", 1); err != nil {
+	if s.read, err = newPool(ctx, dsn+"&_pragma=query_only(1)", 1, nil); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return &Beside{s}, nil

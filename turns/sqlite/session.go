@@ -11,11 +11,15 @@ type session struct {
 	conn *sql.Conn
 	// byText is bounded: the texts are the constants of this package.
 	byText map[string]*sql.Stmt
+	trace  func(ctx context.Context, statement string)
 }
 
 // prepared is the statement of a text, prepared when it is first asked for. It is prepared on the session's own
 // connection: one that asked the pool for another could wait for ever on those who ask the same.
 func (s *session) prepared(ctx context.Context, text string) (*sql.Stmt, error) {
+	if s.trace != nil {
+		s.trace(ctx, text)
+	}
 	if stmt := s.byText[text]; stmt != nil {
 		return stmt, nil
 	}
@@ -43,7 +47,7 @@ type pool struct {
 	free chan *session
 }
 
-func newPool(ctx context.Context, dsn string, size int) (*pool, error) {
+func newPool(ctx context.Context, dsn string, size int, trace func(context.Context, string)) (*pool, error) {
 	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		return nil, err
@@ -55,7 +59,7 @@ func newPool(ctx context.Context, dsn string, size int) (*pool, error) {
 			p.size = len(p.free)
 			return nil, errors.Join(err, p.close())
 		}
-		p.free <- &session{conn: conn, byText: make(map[string]*sql.Stmt)}
+		p.free <- &session{conn: conn, byText: make(map[string]*sql.Stmt), trace: trace}
 	}
 	return p, nil
 }

@@ -19,7 +19,7 @@ func OpenSnapshots(ctx context.Context, path string) (*Snapshots, error) {
 		return nil, err
 	}
 	settings := url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(5000)", "temp_store(MEMORY)", "query_only(1)"}}
-	read, err := newPool(ctx, (&url.URL{Scheme: "file", Path: path, RawQuery: settings.Encode()}).String(), 1)
+	read, err := newPool(ctx, (&url.URL{Scheme: "file", Path: path, RawQuery: settings.Encode()}).String(), 1, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,9 @@ type Config struct {
 	// Unsynced leaves commits to the operating system's cache: they survive the process, and not a loss of power. For
 	// tests.
 	Unsynced bool
+	// Trace, if set, is told the text of each statement before it runs, with the context of who asked for it. It holds
+	// parameters and never what they stand for. For tests.
+	Trace func(ctx context.Context, statement string)
 }
 
 // Store is a turns.Store on one file. It is safe for concurrent use.
@@ -71,10 +74,10 @@ func open(ctx context.Context, cfg Config) (_ *Store, err error) {
 			return nil, err
 		}
 	}
-	if s.write, err = newPool(ctx, dsn(path, cfg.Unsynced), 1); err != nil {
+	if s.write, err = newPool(ctx, dsn(path, cfg.Unsynced), 1, cfg.Trace); err != nil {
 		return nil, err
 	}
-	if s.read, err = newPool(ctx, dsn(path, cfg.Unsynced)+"&_pragma=query_only(1)", readers); err != nil {
+	if s.read, err = newPool(ctx, dsn(path, cfg.Unsynced)+"&_pragma=query_only(1)", readers, cfg.Trace); err != nil {
 		return nil, err
 	}
 	return s, s.buryAll(ctx)
