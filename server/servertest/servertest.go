@@ -18,6 +18,8 @@ import (
 type Harness struct {
 	// Addr is where it listens.
 	Addr string
+	// WebAddr is where it listens for the web alone, with TLS; empty without.
+	WebAddr string
 	// Conn is a client's connection to it.
 	Conn *grpc.ClientConn
 
@@ -26,25 +28,38 @@ type Harness struct {
 	err    error
 }
 
-// Start runs a server and returns once it takes connections.
-func Start(t testing.TB, cfg server.Config) *Harness {
+// Start runs a server and returns once it takes connections. With TLS, opts say how its client is to be sure of it.
+func Start(t testing.TB, cfg server.Config, opts ...grpc.DialOption) *Harness {
 	t.Helper()
 	srv, err := server.New(cfg)
 	require.NoError(t, err)
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	lis := listen(t)
+	var web []net.Listener
+	if cfg.TLS != nil {
+		web = append(web, listen(t))
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &Harness{Addr: lis.Addr().String(), cancel: cancel, served: make(chan struct{})}
+	for _, l := range web {
+		h.WebAddr = l.Addr().String()
+	}
 	go func() {
 		defer close(h.served)
-		h.err = srv.Serve(ctx, lis)
+		h.err = srv.Serve(ctx, lis, web...)
 	}()
-	h.Conn = h.Dial(t)
+	h.Conn = h.Dial(t, opts...)
 	t.Cleanup(func() {
 		_ = h.Conn.Close()
 		require.NoError(t, h.Stop())
 	})
 	return h
+}
+
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return lis
 }
 
 // Dial makes one more client's connection, closed at the test's end. Messages of any size are taken.
