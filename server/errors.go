@@ -62,6 +62,9 @@ func (m mapper) status(ctx context.Context, method string, err error) error {
 		e = &turns.Error{Code: turns.CodeInternal}
 	}
 	rule := ruleOf(e.Code)
+	if e.Final {
+		rule.advice, rule.waits = turns.AdviceDoNotRetry, false
+	}
 	if rule.code == codes.Internal {
 		return m.internal(ctx, method, err)
 	}

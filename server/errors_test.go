@@ -160,6 +160,15 @@ func TestTheDelayToWaitIsTheErrorsOwnOrElseNotNothing(t *testing.T) {
 	require.Equal(t, time.Second, detail[*errdetails.RetryInfo](none).GetRetryDelay().AsDuration())
 }
 
+func TestWhatCanNeverSucceedIsNotToldToWait(t *testing.T) {
+	err := submit(t, failing(t, &turns.Error{Code: turns.CodeQuotaExceeded, Problem: "too much for any day", Final: true,
+		Meta: map[string]string{"subject": "tenant"}}))
+	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	require.Nil(t, detail[*errdetails.RetryInfo](err))
+	require.Equal(t, "DO_NOT_RETRY", detail[*errdetails.ErrorInfo](err).GetMetadata()["retry"])
+	require.Equal(t, "tenant", detail[*errdetails.QuotaFailure](err).GetViolations()[0].GetSubject())
+}
+
 func TestWhatIsMissingIsNamedByKind(t *testing.T) {
 	err := submit(t, failing(t, turns.NotFound("conversation", "input.conversation_id")))
 	require.Equal(t, "conversation", detail[*errdetails.ResourceInfo](err).GetResourceType())

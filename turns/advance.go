@@ -27,6 +27,8 @@ type lines struct {
 	later map[ConversationKey]struct{} // at the next tick
 	// starved found no place for the turn that is next: because the worker had none left, or, where it is named, its subject.
 	starved map[ConversationKey]Caller
+	// resting met a limit with the turn that is next, and are left alone until then.
+	resting map[ConversationKey]time.Time
 
 	// from belongs to the sweep: the key after which it looks for lines.
 	from ConversationKey
@@ -37,6 +39,7 @@ func (l *lines) come() chan struct{} {
 	l.once.Do(func() {
 		l.wake = make(chan struct{}, 1)
 		l.soon, l.later, l.starved = map[ConversationKey]struct{}{}, map[ConversationKey]struct{}{}, map[ConversationKey]Caller{}
+		l.resting = map[ConversationKey]time.Time{}
 	})
 	return l.wake
 }
@@ -76,6 +79,29 @@ func (l *lines) starve(key ConversationKey, who Caller) {
 	if len(l.starved) < maxLooks {
 		l.starved[key] = who
 	}
+}
+
+// rest leaves a conversation alone for a while whose next turn met a limit.
+func (l *lines) rest(key ConversationKey, limit time.Duration) {
+	l.come()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.resting) < maxLooks {
+		l.resting[key] = time.Now().Add(min(limit, mostRest))
+	}
+}
+
+// rests reports whether a conversation is to be left alone still.
+func (l *lines) rests(key ConversationKey) bool {
+	l.come()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	until, ok := l.resting[key]
+	if ok && !time.Now().Before(until) {
+		delete(l.resting, key)
+		return false
+	}
+	return ok
 }
 
 // placeFree has those looked at again that found no place, where one that a subject gave back may serve them.
@@ -196,6 +222,9 @@ func (st Standing) next(toolWait time.Duration) (InLine, bool) {
 // advance starts the turn that is next in a conversation's line, if one can start. One that never can leaves the line, and
 // the one behind it is looked at.
 func (s *Service) advance(ctx context.Context, key ConversationKey) error {
+	if s.lines.rests(key) {
+		return nil
+	}
 	for range submitRounds {
 		st, err := s.lookup(ctx, LookupQuery{Key: key})
 		if err != nil {
@@ -241,8 +270,12 @@ func (s *Service) startNext(ctx context.Context, key ConversationKey, next InLin
 		if err = s.checkSuspended(ctx, a.caller); err == nil {
 			_, done, err = a.claim(ctx, st)
 		}
-		if code := CodeOf(err); err != nil && neverStarts(code) {
-			return s.refuse(ctx, key, st, next, code)
+		switch wait, met := waitsForLimit(err); {
+		case met:
+			s.lines.rest(key, wait)
+			return false, nil
+		case err != nil && neverStarts(CodeOf(err)):
+			return s.refuse(ctx, key, st, next, CodeOf(err))
 		}
 		if done || err != nil {
 			return false, err
@@ -273,6 +306,19 @@ func (a *arrival) someoneReady(st Standing) bool {
 		}
 	}
 	return false
+}
+
+// mostRest bounds how long a line is left alone whose next turn met a limit: what that waits for may come sooner than the
+// next day, since other turns end and limits are raised.
+const mostRest = time.Minute
+
+// waitsForLimit reports an error that says that a turn would start later, and when.
+func waitsForLimit(err error) (wait time.Duration, met bool) {
+	var e *Error
+	if !errors.As(err, &e) || e.Code != CodeQuotaExceeded && e.Code != CodeRateLimited || e.Final {
+		return 0, false
+	}
+	return e.RetryAfter, true
 }
 
 // neverStarts reports an error that waiting does not cure.

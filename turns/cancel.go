@@ -91,6 +91,7 @@ func (s *Service) stopTurn(ctx context.Context, key ConversationKey, target Repl
 		}
 	}
 	if err != nil || reply.Status != StatusInFlight || reply.Generation != target.Generation {
+		s.settleSoon(key, target.Turn, target.Generation)
 		return reply, err
 	}
 	if r := s.runOfReply(reply.ID); r != nil {
@@ -132,6 +133,9 @@ func (s *Service) awaitStop(ctx context.Context, key ConversationKey, reply Repl
 // OnBusySupersede, beside it. First it sees that the turn can be: what is refused stops nothing.
 func (a *arrival) interrupt(ctx context.Context, st Standing) error {
 	if err := a.ready(ctx, st); err != nil {
+		return err
+	}
+	if err := a.checkQuota(ctx); err != nil {
 		return err
 	}
 	if waited, err := a.admitAfter(st.Running.ID); waited || err != nil {

@@ -73,6 +73,7 @@ func (s *Service) endedByDeletion(ctx context.Context, key ConversationKey, ende
 	for _, e := range ended {
 		r := e.Reply
 		s.metrics.replyEnded(ctx, StatusAbandoned, ReasonDeleted)
+		s.settleSoon(key, r.Turn, r.Generation)
 		s.logger.Info("reply deleted", "reply_id", r.ID.String(), "turn_id", r.Turn.String())
 		if r.Status == StatusInFlight && !r.OwnerDead {
 			s.stopDeleted(r.ID)

@@ -44,16 +44,19 @@ func (a *arrival) enqueue(ctx context.Context, st Standing) (Submission, bool, e
 	if a.Draining() {
 		return Submission{}, false, drainingError()
 	}
-	if err := a.couldStart(ctx, st); err != nil {
+	tokens, err := a.couldStart(ctx, st)
+	if err != nil {
 		return Submission{}, false, err
 	}
-	results, err := a.store.Enqueue(ctx, a.enqueueing(st))
+	results, err := a.store.Enqueue(ctx, a.enqueueing(st, tokens))
 	switch {
 	case errors.Is(err, ErrUnknownOutcome) && pause(ctx, unsurePause):
 		a.enqueued = true
 		return Submission{}, false, nil // the next look says whether it is there
 	case err != nil:
 		return Submission{}, false, err
+	case results.Met != nil:
+		return Submission{}, false, a.met(ctx, *results.Met)
 	case results.Full:
 		return Submission{}, false, lineFull(a.set.MaxWaiting)
 	case !results.Won:
@@ -67,9 +70,9 @@ func (a *arrival) enqueue(ctx context.Context, st Standing) (Submission, bool, e
 	return a.queued(turn, results.Position, false), true, nil
 }
 
-func (a *arrival) enqueueing(st Standing) Enqueueing {
+func (a *arrival) enqueueing(st Standing, tokens int64) Enqueueing {
 	return Enqueueing{
-		Key: a.key, ExpectVersion: st.Version, Turn: a.Input.Turn, Max: a.set.MaxWaiting,
+		Key: a.key, ExpectVersion: st.Version, Turn: a.Input.Turn, Max: a.set.MaxWaiting, Reserve: a.reservation(tokens),
 		NewTurn: NewTurn{Parent: a.Input.Parent, InputHash: a.hash, Content: a.Input.Content, Options: a.Input.Options},
 		Waiting: Waiting{Caller: a.caller, ParentSet: a.Input.ParentSet, Elsewhere: a.Input.ParentSet && a.Input.Parent != st.Leaf, Results: answersCalls(a.Input.Content),
 			OnDisconnect: a.OnDisconnect, DisconnectGrace: a.DisconnectGrace, OnAmbiguous: a.OnAmbiguous, OnPartial: a.OnPartial,
@@ -78,30 +81,32 @@ func (a *arrival) enqueueing(st Standing) Enqueueing {
 }
 
 // couldStart builds the turn's request as if nothing came before it: that shows what no history can cure. Results of tool
-// calls are left to the start, as the calls may still be on their way.
-func (a *arrival) couldStart(ctx context.Context, st Standing) error {
+// calls are left to the start, as the calls may still be on their way. Tokens are what it may take at the least; what comes
+// before it is known when it starts.
+func (a *arrival) couldStart(ctx context.Context, st Standing) (tokens int64, err error) {
 	if _, err := a.parent(ctx, st); err != nil {
-		return err
+		return 0, err
 	}
 	if err := a.checkCaps(ctx, st); err != nil {
-		return err
+		return 0, err
 	}
 	made, err := a.layers(ctx, st)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	routes, err := a.routes(made.options.Model)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	output := outputLimit(made.options, routes[0].Limits)
 	if answersCalls(a.Input.Content) {
-		return made.options.checkToolChoice()
+		return EstimateContent(a.Input.Content) + output, made.options.checkToolChoice()
 	}
 	q := Question{Turn: UserTurn{ID: a.Input.Turn, Content: a.Input.Content}, Route: routes[0],
 		Origin: Origin{Conversation: a.key, Turn: a.Input.Turn, Generation: 1}}
 	made.ask(&q)
-	_, err = BuildRequest(a.generator, q)
-	return err
+	built, err := BuildRequest(a.generator, q)
+	return built.Tokens + output, err
 }
 
 // queued answers a delivery of a turn that waits in line.
@@ -167,6 +172,7 @@ func (s *Service) leaveLine(ctx context.Context, d Departure, st Standing, w Wai
 		return false, err
 	}
 	s.metrics.replyEnded(ctx, StatusAbandoned, d.Reason)
+	s.settleSoon(d.Key, d.Turn, 1)
 	s.logs.LineMoved(d.Key)
 	return true, nil
 }

@@ -55,6 +55,8 @@ type Error struct {
 	Problem string
 	// RetryAfter is how long to wait before the same request can succeed; zero where waiting doesn't matter.
 	RetryAfter time.Duration
+	// Final says that the same request can't succeed later either, although its code mostly means that it can.
+	Final bool
 	// Meta holds facts that clients act on, by the names the wire documents.
 	Meta map[string]string
 

@@ -294,6 +294,7 @@ func (r *run) endedReply(e Ending, at time.Time) Reply {
 // announce tells followers and counters how the reply ended. A reply that is no longer this worker's has its call closed
 // all the same, and its followers read on from the store.
 func (r *run) announce(ctx context.Context, e Ending, ended Reply, ok bool) {
+	defer r.settleSoon(r.key, r.reply.Turn, r.reply.Generation)
 	if e.Call != nil && !ok {
 		r.closeLost(ctx, e.Call.wasted(cmp.Or(string(ended.Reason), wasteLost)))
 	} else if e.Call != nil {

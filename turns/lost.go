@@ -99,7 +99,7 @@ func (r *run) putBack(ctx context.Context, epoch int64, owner WorkerID, stored u
 func (r *run) claimAgain(st Standing, owner WorkerID) (Claim, bool) {
 	c := r.claim
 	c.ExpectVersion, c.NextSeq = st.Version, max(st.NextSeq, 1)
-	c.NewTurn, c.Start, c.Supersede, c.Call = nil, nil, ReplyID{}, r.call
+	c.NewTurn, c.Start, c.Supersede, c.Call, c.Reserve = nil, nil, ReplyID{}, r.call, r.claim.Reserve.again()
 	if st.Deleted || st.erased() || st.Running != nil || r.fence.Epoch >= MaxEpoch {
 		return c, false
 	}

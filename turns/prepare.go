@@ -53,6 +53,7 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 		limit = min(limit, a.Deadline)
 	}
 	p := pendingRun{claim: a.claimOf(st, built, limit+replyGrace), request: request, made: made, limit: limit, kept: q.Partial}
+	p.claim.Reserve = a.reservation(built.Tokens + outputLimit(made.options, request.Route.Limits))
 	if st.Newest != nil && a.regenerate == nil && q.Partial == nil {
 		a.countRebuilt(ctx, *st.Newest, built.Request)
 	}

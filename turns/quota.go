@@ -75,7 +75,8 @@ type Quotas interface {
 	// SettleOpen settles reservations whose turns have come to an end, the oldest first and at most limit: those of a
 	// tenant's subject, or of the whole tenant if subject is empty, or of all if tenant is empty too. It says how many it settled.
 	SettleOpen(ctx context.Context, tenant Tenant, subject string, limit int) (settled int, err error)
-	// QuotaUsed reads what a subject is charged with today, or the tenant if subject is empty.
+	// QuotaUsed reads what a subject is charged with today, or the tenant if subject is empty. It locks nothing: by the time it is
+	// read a claim may have changed it.
 	QuotaUsed(ctx context.Context, tenant Tenant, subject string) (QuotaUse, error)
 	// ForgetQuotas removes quotas and settled reservations of days that ended longer than age ago, at most limit of each. It
 	// says whether more are left.
@@ -86,4 +87,9 @@ type Quotas interface {
 type QuotaUse struct {
 	Turns  int64
 	Tokens int64
+	// Left is the rest of the day.
+	Left time.Duration
+	// Ahead is how far the subject's submissions are ahead of its minute: from then on one more would be in time, were there
+	// no burst.
+	Ahead time.Duration
 }

@@ -115,7 +115,7 @@ func (s *Service) adopt(ctx context.Context, h HeldReply, row Reply, call OpenCa
 	r := Resolution{Fence: Fence{Key: h.Key, Reply: row.ID, Epoch: row.Epoch}, Verb: VerbAdopt, Status: StatusComplete,
 		Content: pieces, Length: length, StopReason: c.stopReason, Usage: row.Usage.Add(o.Usage), ResponseID: c.responseID,
 		Calls: []CallOutcome{o}}
-	return s.resolveHeld(ctx, r, h.OpenCalls)
+	return s.resolveHeld(ctx, row, r, h.OpenCalls)
 }
 
 // releaseFailed gives up a held reply whose call is known to have come to nothing.
@@ -131,13 +131,13 @@ func (s *Service) releaseFailed(ctx context.Context, h HeldReply, row Reply, fai
 		}
 		outcomes, usage = append(outcomes, o), usage.Add(o.Usage)
 	}
-	return s.resolveHeld(ctx, Resolution{Fence: Fence{Key: h.Key, Reply: row.ID, Epoch: row.Epoch}, Verb: VerbRelease,
+	return s.resolveHeld(ctx, row, Resolution{Fence: Fence{Key: h.Key, Reply: row.ID, Epoch: row.Epoch}, Verb: VerbRelease,
 		Status: StatusAbandoned, Reason: ReasonHeldReleased, Content: row.Content, Length: row.Length, Usage: usage,
 		Calls: outcomes}, h.OpenCalls)
 }
 
 // resolveHeld writes a resolution and counts what it closed. One that somebody else was faster with is no error.
-func (s *Service) resolveHeld(ctx context.Context, r Resolution, open []OpenCall) error {
+func (s *Service) resolveHeld(ctx context.Context, row Reply, r Resolution, open []OpenCall) error {
 	result, err := s.store.ResolveHeld(ctx, r)
 	if err != nil || !result.Won {
 		return err
@@ -149,6 +149,7 @@ func (s *Service) resolveHeld(ctx context.Context, r Resolution, open []OpenCall
 			}
 		}
 	}
+	s.settleSoon(r.Fence.Key, row.Turn, row.Generation)
 	s.metrics.replyEnded(ctx, r.Status, r.Reason)
 	s.logger.Info("held reply resolved", "reply_id", r.Fence.Reply.String(), "status", string(r.Status), "verb", string(r.Verb))
 	return nil

@@ -79,7 +79,7 @@ func (s *Service) tryDecision(ctx context.Context, tenant Tenant, key Conversati
 		}
 	}
 	calls, lost := s.lostCalls(key, to, held.OpenCalls, waste)
-	err = s.resolveHeld(ctx, Resolution{
+	err = s.resolveHeld(ctx, row, Resolution{
 		Fence: Fence{Key: key, Reply: row.ID, Epoch: row.Epoch}, Verb: d.verb, Status: d.status, Reason: d.reason,
 		Content: to.Content, Length: to.Length, StopReason: to.StopReason, Usage: held.Reply.Usage.Add(lost), Calls: calls,
 	}, held.OpenCalls)

@@ -140,6 +140,7 @@ func (r *run) successor(ctx context.Context, id ReplyID, owner WorkerID, kept []
 	p := pendingRun{request: request, made: r.made, turn: r.turn, limit: r.deadlineLeft(), claim: r.claim, kept: kept}
 	c := &p.claim
 	c.ExpectVersion, c.NextSeq, c.NewTurn, c.Start, c.Supersede = st.Version, max(st.NextSeq, 1), nil, nil, ReplyID{}
+	c.Reserve = nil // its generation has its share
 	n := &c.Reply
 	n.ID, n.Owner, n.Epoch, n.Attempt = id, owner, 1, r.attemptAfter(st)
 	n.Calls, n.Waited = r.reply.Calls+1, r.reply.Waited+waited

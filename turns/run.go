@@ -448,6 +448,7 @@ func (r *run) leave(ctx context.Context, c callResult, waste string) {
 	} else if e.Call != nil {
 		r.closeLost(ctx, *e.Call)
 	}
+	r.settleSoon(r.key, r.reply.Turn, r.reply.Generation)
 }
 
 // settle keeps what is known of a reply that was ended from outside, or whose row is lost. The caller holds mu.

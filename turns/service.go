@@ -105,6 +105,7 @@ type Service struct {
 	burials   burials
 	lines     lines
 	estimates estimator
+	settling  settling
 	woken     chan struct{} // a held reply was woken
 	backlog   atomic.Pointer[Backlog]
 
@@ -155,6 +156,8 @@ func (s *Service) Run(ctx context.Context) error {
 	})
 	wg.Go(func() { every(ctx, s.set.Sweep, s.tidy) })
 	wg.Go(func() { every(ctx, s.set.Sweep, s.eraseDeleted) })
+	wg.Go(func() { s.keepSettled(ctx) })
+	wg.Go(func() { every(ctx, s.set.Sweep, s.tidyQuotas) })
 	wg.Go(func() { s.keepReconciled(ctx) })
 	wg.Go(func() { s.keepLines(ctx) })
 	wg.Go(func() {
@@ -226,6 +229,7 @@ func (s *Service) Drain(ctx context.Context, hard time.Duration) error {
 	}
 	s.stop(errShutdown)
 	s.stopLast()
+	s.settleDue()
 	retire, cancel := context.WithTimeout(context.WithoutCancel(ctx), hard)
 	defer cancel()
 	err := s.lease.retire(retire)

@@ -140,6 +140,8 @@ type arrival struct {
 	beside *UserTurn
 	// looked is to be called once it is known how things stand.
 	looked func()
+	// settledOpen says that what has ended of its subject or tenant was settled for it.
+	settledOpen bool
 	allowance
 }
 
@@ -321,6 +323,9 @@ func (a *arrival) claim(ctx context.Context, st Standing) (Submission, bool, err
 		return Submission{}, false, err
 	}
 	a.unsure = false // an answer now is one about the same ids, whichever of the two statements came first
+	if met := results[0].Met; met != nil {
+		return Submission{}, false, a.met(ctx, *met)
+	}
 	if !results[0].Won {
 		return Submission{}, false, nil
 	}

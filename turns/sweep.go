@@ -64,6 +64,7 @@ func (s *Service) audit(ctx context.Context) error {
 			StoredLength: reply.Length, Content: reply.Content, Length: reply.Length, Usage: reply.Usage}}); err != nil {
 			return err
 		}
+		s.settleSoon(f.Key, reply.Turn, reply.Generation)
 	}
 	return nil
 }
@@ -162,6 +163,7 @@ func (s *Service) sweepAway(ctx context.Context, stale StaleReply, r Reply) erro
 	for i, call := range stale.OpenCalls {
 		s.metrics.callEnded(ctx, call.labels(), sw.Calls[i])
 	}
+	s.settleSoon(stale.Key, r.Turn, r.Generation)
 	s.metrics.replyEnded(ctx, sw.Status, sw.Reason)
 	s.logger.Info("stale reply swept", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "reason", string(sw.Reason))
 	if stale.CancelRequested && len(stale.OpenCalls) > 0 {

@@ -15,7 +15,7 @@ type Config struct {
 	ReadyFile     string `env:"TURND_READY_FILE" placeholder:"FILE" group:"listen" help:"JSON file written once serving, removed at exit."`
 
 	Auth      string        `env:"TURND_AUTH" default:"none" placeholder:"MODES" group:"identity" help:"How callers prove who they are: none, which is refused off loopback; keys, oidc, or keys,oidc."`
-	AuthCache time.Duration `env:"TURND_AUTH_CACHE" default:"10s" placeholder:"TIME" group:"identity" help:"How long a key is taken as it was when last read: a revoked one is refused within it. 0 reads it with each call."`
+	AuthCache time.Duration `env:"TURND_AUTH_CACHE" default:"10s" placeholder:"TIME" group:"identity" help:"How long a key, and whether a subject is suspended, is taken as it was when last read: a revoked key is refused within it. 0 reads it with each call."`
 
 	TLS TLS `embed:"" group:"listen"`
 

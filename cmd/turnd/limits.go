@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 
+	"github.com/turnd/turnd/server"
 	"github.com/turnd/turnd/turns"
 	"github.com/turnd/turnd/turns/limiter"
 )
@@ -43,7 +44,7 @@ func (c Config) limit(flag *int64, otherwise int64) int64 {
 }
 
 // tellsApart says that callers show who they are.
-func (c Config) tellsApart() bool { return c.Auth != "" && c.Auth != "none" }
+func (c Config) tellsApart() bool { return c.Auth != "" && c.Auth != server.AuthNone }
 
 // submissions are the limits that the store keeps.
 func (c Config) submissions() turns.SubmissionLimits {
@@ -58,6 +59,16 @@ func (c Config) submissions() turns.SubmissionLimits {
 // limiter are the limits that this worker keeps.
 func (c Config) limiter() limiter.Config {
 	return limiter.Config{Submissions: c.submissions().PerMinute, Lookups: c.limit(c.Limits.LookupsPerMinute, defaultLookups)}
+}
+
+// newLimits makes what this worker asks before it makes anything: its own limits, and who is suspended.
+func (a *app) newLimits() (*limiter.Limiter, *limiter.Suspensions, error) {
+	limits, err := limiter.New(a.cfg.limiter())
+	if err != nil {
+		return nil, nil, err
+	}
+	suspended, err := limiter.NewSuspensions(a.store.access, a.cfg.AuthCache, limiter.DefaultSubjects)
+	return limits, suspended, err
 }
 
 // check looks at the limits. One below zero would be none, or all.

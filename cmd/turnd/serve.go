@@ -16,7 +16,6 @@ import (
 	"github.com/turnd/turnd/internal/telemetry"
 	"github.com/turnd/turnd/server"
 	"github.com/turnd/turnd/turns"
-	"github.com/turnd/turnd/turns/limiter"
 	"github.com/turnd/turnd/turns/live"
 )
 
@@ -119,12 +118,12 @@ func (a *app) makeService(ctx context.Context) (err error) {
 		Store: a.store, Logger: a.logger, Tick: a.cfg.Checkpoint, Heartbeat: a.cfg.Heartbeat, Patience: a.cfg.Lease,
 		Bus: a.newBus(), OnStop: a.nudge,
 	})
-	limits, err := limiter.New(a.cfg.limiter())
+	limits, suspended, err := a.newLimits()
 	if err != nil {
 		return err
 	}
 	a.service, err = turns.New(turns.Config{
-		Store: a.store, Generator: a.models, Logs: a.hub, Spool: a.spool, Limiter: limits, Logger: a.logger, Meter: a.tel.Meter,
+		Store: a.store, Generator: a.models, Logs: a.hub, Spool: a.spool, Limiter: limits, Suspensions: suspended, Logger: a.logger, Meter: a.tel.Meter,
 		WorkerName: a.cfg.workerName(), Settings: a.cfg.settings(),
 	})
 	if err != nil {

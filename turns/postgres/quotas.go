@@ -125,16 +125,20 @@ func (s *Store) SettleOpen(ctx context.Context, tenant turns.Tenant, subject str
 }
 
 const quotaUsed = `
-SELECT turns, tokens FROM quotas
-WHERE tenant = @tenant AND subject = @subject AND day = (statement_timestamp() AT TIME ZONE 'UTC')::date`
+SELECT coalesce(q.turns, 0) AS turns, coalesce(q.tokens, 0) AS tokens,
+	(extract(epoch FROM n.at::date + interval '1 day' - n.at) * 1000000)::bigint AS left_us,
+	greatest((extract(epoch FROM (b.next_at AT TIME ZONE 'UTC') - n.at) * 1000000)::bigint, 0) AS ahead_us
+FROM (SELECT statement_timestamp() AT TIME ZONE 'UTC' AS at) n
+LEFT JOIN quotas q ON q.tenant = @tenant AND q.subject = @subject AND q.day = n.at::date
+LEFT JOIN quotas b ON b.tenant = @tenant AND b.subject = @subject AND b.day = @bucket::date`
 
-type usedRow struct{ Turns, Tokens int64 }
+type usedRow struct{ Turns, Tokens, LeftUs, AheadUs int64 }
 
 // QuotaUsed implements turns.Quotas.
 func (s *Store) QuotaUsed(ctx context.Context, tenant turns.Tenant, subject string) (turns.QuotaUse, error) {
-	args := pgx.NamedArgs{"tenant": string(tenant), "subject": subject}
+	args := pgx.NamedArgs{"tenant": string(tenant), "subject": subject, "bucket": quota.BucketDay}
 	row, _, err := one(ctx, s.pool, quotaUsed, args, pgx.RowToStructByName[usedRow])
-	return turns.QuotaUse(row), mapRead("read a quota", err)
+	return turns.QuotaUse{Turns: row.Turns, Tokens: row.Tokens, Left: microseconds(row.LeftUs), Ahead: microseconds(row.AheadUs)}, mapRead("read a quota", err)
 }
 
 // The age goes back from the day's end. A row that counts submissions goes once it has counted none for as long.

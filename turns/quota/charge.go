@@ -71,7 +71,7 @@ func (a Ask) charge(day string) charge {
 
 // bucket is the row that counts the submissions of an ask; ok is false if none is counted.
 func (a Ask) bucket() (n Name, ok bool) {
-	return Name{a.Tenant, cmp.Or(a.Reserve.Subject, nameless), bucketDay}, a.Reserve.Submission && a.Reserve.Limits.PerMinute > 0
+	return Name{a.Tenant, cmp.Or(a.Reserve.Subject, nameless), BucketDay}, a.Reserve.Submission && a.Reserve.Limits.PerMinute > 0
 }
 
 // Names are the rows that the charges look at and move, in the order in which they are to be locked. Those that are to be
@@ -91,7 +91,7 @@ func (c Charges) Names() []Name {
 
 // Made are those of the names that are to be made where they are not there: a former day's row that is gone stays gone.
 func (c Charges) Made() []Name {
-	return slices.DeleteFunc(c.Names(), func(n Name) bool { return n.Day != c.day && n.Day != bucketDay })
+	return slices.DeleteFunc(c.Names(), func(n Name) bool { return n.Day != c.day && n.Day != BucketDay })
 }
 
 // Refusal is a charge that met a limit.

@@ -9,8 +9,8 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-// bucketDay is the day of a subject's row that counts its submissions, and no turns and tokens.
-const bucketDay = "1970-01-01"
+// BucketDay is the day of a subject's row that counts its submissions, and no turns and tokens.
+const BucketDay = "1970-01-01"
 
 // nameless is the subject of a caller without one: the empty name is the tenant's as a whole.
 const nameless = " "

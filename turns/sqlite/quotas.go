@@ -111,8 +111,14 @@ func (s *Store) SettleOpen(ctx context.Context, tenant turns.Tenant, subject str
 // QuotaUsed implements turns.Quotas.
 func (s *Store) QuotaUsed(ctx context.Context, tenant turns.Tenant, subject string) (used turns.QuotaUse, err error) {
 	err = s.readTx(ctx, "read a quota", func(t *tx) error {
-		row, err := t.quota(quota.Name{Tenant: tenant, Subject: subject, Day: quota.DayOf(timeOf(t.now))})
-		used = turns.QuotaUse{Turns: row.Turns, Tokens: row.Tokens}
+		day := timeOf(t.now).UTC().Truncate(24 * time.Hour)
+		row, err := t.quota(quota.Name{Tenant: tenant, Subject: subject, Day: quota.DayOf(day)})
+		if err != nil {
+			return err
+		}
+		bucket, err := t.quota(quota.Name{Tenant: tenant, Subject: subject, Day: quota.BucketDay})
+		used = turns.QuotaUse{Turns: row.Turns, Tokens: row.Tokens, Left: day.AddDate(0, 0, 1).Sub(timeOf(t.now)),
+			Ahead: max(bucket.NextAt.Sub(timeOf(t.now)), 0)}
 		return err
 	})
 	return used, err

@@ -32,6 +32,7 @@ func reservations() []promise {
 		{"the minute goes on over midnight", theMinuteGoesOn},
 		{"who has no name has a quota like a subject", theNamelessHaveAQuota},
 		{"quotas of tenants and subjects are apart", quotasAreApart},
+		{"what a subject has used says how far it is ahead of its minute", aUseSaysHowFarItsSubjectIsAhead},
 	}
 }
 
@@ -54,10 +55,19 @@ func reservationOf(c turns.Claim) turns.ReservationKey {
 func (w *world) used(subject string, want turns.QuotaUse) {
 	w.t.Helper()
 	for _, s := range []string{subject, ""} {
-		got, err := w.Store.QuotaUsed(w.ctx, "tenant", s)
-		require.NoError(w.t, err)
-		require.Equal(w.t, want, got, "of %q", s)
+		require.Equal(w.t, want, w.charged("tenant", s), "of %q", s)
 	}
+}
+
+// charged is what a subject is charged with today, without the times that go with it.
+func (w *world) charged(tenant turns.Tenant, subject string) turns.QuotaUse {
+	w.t.Helper()
+	got, err := w.Store.QuotaUsed(w.ctx, tenant, subject)
+	require.NoError(w.t, err)
+	require.Greater(w.t, got.Left, time.Duration(0))
+	require.LessOrEqual(w.t, got.Left, 24*time.Hour)
+	got.Left, got.Ahead = 0, 0
+	return got
 }
 
 // meets sends a claim that must meet a limit and write nothing.
@@ -134,9 +144,7 @@ func aTenantsQuotaIsShared(t *testing.T, w *world) {
 	limits = bounds()
 	limits.SubjectTurns = 1
 	w.win(reserving(other, limits))
-	got, err := w.Store.QuotaUsed(w.ctx, "tenant", "other")
-	require.NoError(t, err)
-	require.Equal(t, turns.QuotaUse{Turns: 1, Tokens: 100}, got)
+	require.Equal(t, turns.QuotaUse{Turns: 1, Tokens: 100}, w.charged("tenant", "other"))
 }
 
 func aFurtherAttemptIsWithinItsShare(t *testing.T, w *world) {
@@ -320,16 +328,31 @@ func theNamelessHaveAQuota(t *testing.T, w *world) {
 	nameless.Subject = ""
 	w.meets(reserving(nameless, limits), turns.LimitMet{Limit: turns.LimitTurns, Max: 1, Used: 1, Asked: 1})
 	w.win(reserving(w.first(newConversation()), limits))
-	got, err := w.Store.QuotaUsed(w.ctx, "tenant", "")
-	require.NoError(t, err)
-	require.Equal(t, turns.QuotaUse{Turns: 2, Tokens: 200}, got, "of the tenant as a whole")
+	require.Equal(t, turns.QuotaUse{Turns: 2, Tokens: 200}, w.charged("tenant", ""), "of the tenant as a whole")
 }
 
 func quotasAreApart(t *testing.T, w *world) {
 	limits := turns.SubmissionLimits{SubjectTurns: 1, TenantTurns: 1, PerMinute: 1}
 	w.win(reserving(w.first(newConversation()), limits))
 	w.win(reserving(w.first(conversationOf("another", uuid.New())), limits))
-	used, err := w.Store.QuotaUsed(w.ctx, "nobody", "subject")
-	require.NoError(t, err)
-	require.Zero(t, used)
+	require.Zero(t, w.charged("nobody", "subject"))
+}
+
+func aUseSaysHowFarItsSubjectIsAhead(t *testing.T, w *world) {
+	limits := turns.SubmissionLimits{PerMinute: 6}
+	ahead := func() time.Duration {
+		use, err := w.Store.QuotaUsed(w.ctx, "tenant", "subject")
+		require.NoError(t, err)
+		return use.Ahead
+	}
+	require.Zero(t, ahead())
+	begun := time.Now()
+	for range 6 {
+		w.win(reserving(w.first(newConversation()), limits))
+	}
+	r := w.claim(reserving(w.first(newConversation()), limits))
+	require.NotNil(t, r.Met)
+	took := time.Since(begun)
+	require.InDelta(t, time.Minute, ahead(), float64(took+time.Second))
+	require.InDelta(t, r.Met.Wait+50*time.Second, ahead(), float64(took+time.Second))
 }

@@ -77,12 +77,17 @@ const (
 	ErrorReason_ERROR_REASON_CONFLICT ErrorReason = 18
 	// The write carried an epoch that has been taken over. ABORTED; DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_STALE_EPOCH ErrorReason = 19
-	// Too many submissions this minute. RESOURCE_EXHAUSTED with RetryInfo; SAME_ID_AFTER_WAIT.
+	// Too many submissions this minute, or, far beyond that, too many requests that repeat or probe. RESOURCE_EXHAUSTED with
+	// RetryInfo and metadata scope and quota, which is submissions_per_minute, with limit, or lookups_per_minute. Nothing was
+	// written. SAME_ID_AFTER_WAIT.
 	ErrorReason_ERROR_REASON_RATE_LIMITED ErrorReason = 20
-	// The day's turns or tokens are used up. RESOURCE_EXHAUSTED with RetryInfo and QuotaFailure; SAME_ID_AFTER_WAIT.
+	// The day's turns or tokens are used up. RESOURCE_EXHAUSTED with RetryInfo, which is the rest of the day, QuotaFailure, whose
+	// subject is "tenant" or "subject:" and a name, and metadata quota (turns_per_day or tokens_per_day), scope (subject or
+	// tenant), subject, limit, used and asked; SAME_ID_AFTER_WAIT. A turn that alone asks for more than a whole day's tokens has no
+	// RetryInfo and DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_QUOTA_EXCEEDED ErrorReason = 21
-	// As many replies as allowed are running, and the queue is full. RESOURCE_EXHAUSTED with RetryInfo;
-	// SAME_ID_AFTER_WAIT.
+	// As many replies as allowed are running, and the queue is full; or as many of one subject, or in one line, with metadata
+	// limit, and scope for a subject's. RESOURCE_EXHAUSTED with RetryInfo; SAME_ID_AFTER_WAIT.
 	ErrorReason_ERROR_REASON_OVERLOADED ErrorReason = 22
 	// The database cannot be used. UNAVAILABLE with RetryInfo; SAME_ID_AFTER_WAIT.
 	ErrorReason_ERROR_REASON_STORE_UNAVAILABLE ErrorReason = 23

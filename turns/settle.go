@@ -1,0 +1,113 @@
+package turns
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// settlePage is how many reservations are settled in one commit, settlePages how many commits follow each other at most.
+	settlePage  = 200
+	settlePages = 5
+	// maxSettles bounds those that are to be settled soon. One past it is found by the next sweep.
+	maxSettles = 4096
+	// settleTime bounds a commit.
+	settleTime = 2 * time.Second
+	// quotaMemory is how long what a day was charged with is kept after it, for people to see.
+	quotaMemory = 7 * 24 * time.Hour
+)
+
+// settling are the reservations that are to be settled soon, since something of their turns has ended here. The zero value is
+// ready.
+type settling struct {
+	mu   sync.Mutex
+	once sync.Once
+	wake chan struct{}
+	due  map[ReservationKey]struct{}
+
+	writing sync.Mutex // held while they are settled, so that a drain waits for it
+}
+
+func (d *settling) come() chan struct{} {
+	d.once.Do(func() { d.wake, d.due = make(chan struct{}, 1), map[ReservationKey]struct{}{} })
+	return d.wake
+}
+
+// take takes a page of them.
+func (d *settling) take() (keys []ReservationKey) {
+	d.come()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for key := range d.due {
+		if len(keys) == settlePage {
+			break
+		}
+		keys = append(keys, key)
+		delete(d.due, key)
+	}
+	return keys
+}
+
+// settleSoon has the reservation of a turn and generation settled, if there is one, after something of it has ended. It is no
+// part of the ending: what is not settled now is settled by a sweep, or when somebody meets the quota.
+func (s *Service) settleSoon(key ConversationKey, turn TurnID, generation int32) {
+	if s.set.Submissions == (SubmissionLimits{}) {
+		return
+	}
+	d := &s.settling
+	wake := d.come()
+	d.mu.Lock()
+	if len(d.due) < maxSettles {
+		d.due[ReservationKey{Key: key, Turn: turn, Generation: generation}] = struct{}{}
+	}
+	d.mu.Unlock()
+	select {
+	case wake <- struct{}{}:
+	default: // it is awake already
+	}
+}
+
+// keepSettled settles what is due until ctx ends.
+func (s *Service) keepSettled(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.settling.come():
+			s.settleDue()
+		}
+	}
+}
+
+// settleDue settles what is due now, and returns once nothing is under way.
+func (s *Service) settleDue() {
+	s.settling.writing.Lock()
+	defer s.settling.writing.Unlock()
+	for range maxSettles/settlePage + 1 {
+		keys := s.settling.take()
+		if len(keys) == 0 {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+		err := s.store.SettleReservations(ctx, keys)
+		cancel()
+		if err != nil {
+			s.logger.Warn("quotas not settled yet", "reservations", len(keys), "err", err)
+			return
+		}
+	}
+}
+
+// tidyQuotas settles what nobody settled, because its worker died or had no database, and forgets what is over for long.
+func (s *Service) tidyQuotas(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, max(s.set.Sweep, time.Second))
+	defer cancel()
+	err := s.settleOpen(ctx, Caller{}, false)
+	for more, pages := true, 0; err == nil && more && pages < settlePages; pages++ {
+		more, err = s.store.ForgetQuotas(ctx, quotaMemory, settlePage)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.logger.Warn("quotas not tidied", "err", err)
+	}
+}
