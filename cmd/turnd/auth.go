@@ -9,6 +9,7 @@ import (
 	"github.com/turnd/turnd/server"
 	"github.com/turnd/turnd/server/auth"
 	"github.com/turnd/turnd/server/auth/keys"
+	"github.com/turnd/turnd/server/auth/oidc"
 )
 
 // Bounds of how often it is asked again about whoever has a stream open.
@@ -35,7 +36,12 @@ func (a *app) openAuth(ctx context.Context) (auth.Authenticator, error) {
 				return nil, err
 			}
 		case server.AuthOIDC:
-			return nil, errors.New("--auth: oidc is not built yet")
+			tokens, err := oidc.New(a.cfg.OIDC.config(a.logger))
+			if err != nil {
+				return nil, err
+			}
+			a.closers = append(a.closers, func(context.Context) error { tokens.Close(); return nil })
+			kinds.Tokens = tokens
 		}
 	}
 	return kinds, nil
@@ -51,8 +57,5 @@ func (c Config) checkAuth() error {
 		return nil // said with the listeners
 	}
 	err = atLeast("--auth-cache", c.AuthCache, 0)
-	if slices.Contains(modes, server.AuthOIDC) {
-		err = errors.Join(err, errors.New("--auth: oidc is not built yet"))
-	}
-	return err
+	return errors.Join(err, c.OIDC.check(slices.Contains(modes, server.AuthOIDC)))
 }

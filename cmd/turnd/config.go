@@ -16,6 +16,7 @@ type Config struct {
 
 	Auth      string        `env:"TURND_AUTH" default:"none" placeholder:"MODES" group:"identity" help:"How callers prove who they are: none, which is refused off loopback; keys, oidc, or keys,oidc."`
 	AuthCache time.Duration `env:"TURND_AUTH_CACHE" default:"10s" placeholder:"TIME" group:"identity" help:"How long a key, and whether a subject is suspended, is taken as it was when last read: a revoked key is refused within it. 0 reads it with each call."`
+	OIDC      OIDC          `embed:"" group:"identity"`
 
 	TLS TLS `embed:"" group:"listen"`
 
@@ -89,6 +90,7 @@ func (c Config) LogValue() slog.Value {
 		slog.String("on_ambiguous", c.OnAmbiguous), slog.String("on_partial", c.OnPartial),
 		slog.String("anthropic_base_url", redactURL(c.AnthropicBaseURL)), slog.String("openai_base_url", redactURL(c.OpenAIBaseURL)),
 		slog.String("nats_url", redactURLs(c.NATSURL)), slog.String("bus", c.Bus), slog.String("auth", c.Auth), slog.Duration("auth_cache", c.AuthCache),
+		slog.String("oidc_issuer", redactURL(c.OIDC.OIDCIssuer)), slog.String("oidc_audience", c.OIDC.OIDCAudience), slog.String("oidc_jwks_url", redactURL(c.OIDC.OIDCJWKSURL)),
 		slog.Duration("lease", c.Lease), slog.Duration("sweep", c.Sweep), slog.Duration("checkpoint", c.Checkpoint),
 		slog.Duration("grace", c.Grace), slog.Int("max_in_flight", c.MaxInFlight), slog.Int("max_queue", c.MaxQueue), slog.Int("max_waiting", c.MaxWaiting),
 		slog.String("spool_dir", c.SpoolDir),

@@ -43,6 +43,19 @@ func TestBadSettingsAreRefusedByFlag(t *testing.T) {
 		{`--auth none can't go with another mode: it believes everybody`, func(c *Config) { c.Auth = "keys,none" }},
 		{`--auth-cache: -1ns is too little, the least is 0s`, func(c *Config) { c.AuthCache = -1 }},
 		{`--auth must be one of none, keys, oidc, or keys,oidc`, func(c *Config) { c.Auth = "basic" }},
+		{`--oidc-issuer: goes with --auth oidc`, func(c *Config) { c.OIDC.OIDCIssuer, c.Auth = "https://issuer.example.com", "keys" }},
+		{`--oidc-audience: goes with --auth oidc`, func(c *Config) { c.OIDC.OIDCAudience = "turnd" }},
+		{`--oidc-issuer: must be set`, func(c *Config) { c.withOIDC().OIDCIssuer = "" }},
+		{`--oidc-issuer: must be https; http is for loopback alone`, func(c *Config) { c.withOIDC().OIDCIssuer = "http://issuer.example.com" }},
+		{`--oidc-jwks-url: must have neither a user nor a fragment`, func(c *Config) { c.withOIDC().OIDCJWKSURL = "https://u:hidden@h" }},
+		{`--oidc-audience: must name whom tokens are for, or those made for others would be good here`, func(c *Config) { c.withOIDC().OIDCAudience = "" }},
+		{`--oidc-audience: has an empty value`, func(c *Config) { c.withOIDC().OIDCAudience = "turnd," }},
+		{`--oidc-tenant-claim: must name the claim with the tenant, unless one tenant is set for all`, func(c *Config) { c.withOIDC().OIDCTenantClaim = "" }},
+		{`--oidc-tenant: must be 1 to 128 printable ASCII characters`, func(c *Config) { c.withOIDC().OIDCTenant = "a\n" }},
+		{`--oidc-keys-lifetime: 0s is too little, the least is 1m0s`, func(c *Config) { c.withOIDC().OIDCKeysLifetime = 0 }},
+		{`--oidc-keys-lifetime: -1ns is too little, the least is 1m0s`, func(c *Config) { c.withOIDC().OIDCKeysLifetime = -1 }},
+		{`--oidc-keys-grace: 0s is too little, the least is 1m0s`, func(c *Config) { c.withOIDC().OIDCKeysGrace = 0 }},
+		{`--oidc-keys-grace: must be between the keys' lifetime and 168h0m0s`, func(c *Config) { c.withOIDC().OIDCKeysGrace = -1 }},
 		{`--webhook-listen: "hook" is not host:port, for example 127.0.0.1:8080`, func(c *Config) { c.WebhookListen = "hook" }},
 		{`--ops-listen: "9464" is not host:port, for example 127.0.0.1:8080`, func(c *Config) { c.OpsListen = "9464" }},
 		{`--web-listen: goes with --tls-cert; without TLS the web is served on --listen`, func(c *Config) { c.WebListen = ":1" }},
@@ -100,6 +113,11 @@ func TestBadSettingsAreRefusedByFlag(t *testing.T) {
 	}
 }
 
+func (c *Config) withOIDC() *OIDC {
+	c.Auth, c.OIDC.OIDCIssuer, c.OIDC.OIDCAudience = "oidc", "https://issuer.example.com", "turnd"
+	return &c.OIDC
+}
+
 func (c *Config) withTLS() *Config {
 	c.TLS.TLSCert, c.TLS.TLSKey = "cert.pem", "key.pem"
 	return c
@@ -118,6 +136,9 @@ func TestSettingsThatKeepTheirPromiseAreTaken(t *testing.T) {
 		func(c *Config) { c.Bus, c.Database.DatabaseURL = "postgres", "postgresql://h/d" },
 		func(c *Config) { c.Bus, c.NATSURL = "nats", "nats://user:word@a:4222, tls://b" },
 		func(c *Config) { c.MaxQueue = 7 },
+		func(c *Config) { c.withOIDC().OIDCTenantClaim, c.Listen = "org.id", "0.0.0.0:80" },
+		func(c *Config) { c.withOIDC().OIDCIssuer, c.Auth = "http://127.0.0.1:9/realms/one", "keys,oidc" },
+		func(c *Config) { c.withOIDC().OIDCTenant, c.OIDC.OIDCTenantClaim = "home", "" },
 		func(c *Config) { c.withTLS().WebListen = ":0" },
 		func(c *Config) { c.withTLS().TLS.TLSClientCA = "ca.pem" },
 		func(c *Config) { c.MaxQueue, c.Grace, c.MaxWait = 0, 0, 0 },

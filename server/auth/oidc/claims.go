@@ -1,7 +1,6 @@
 package oidc
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -16,9 +15,6 @@ import (
 
 // leeway is how far the issuer's clock and this one's may be apart.
 const leeway = 30 * time.Second
-
-// maxName bounds the name of a tenant or a subject in bytes, as everywhere in turnd.
-const maxName = 128
 
 // lastSecond is the end of the year 9999. A number beyond is no time that anybody meant.
 const lastSecond = 253402300799
@@ -137,19 +133,10 @@ func (c claims) name(claim string) (string, error) {
 	if !ok {
 		return "", refused("the token's claim %s is not a text", claim)
 	}
-	if problem := fault(s); problem != "" {
-		return "", refused("the token's claim %s %s", claim, problem)
+	if err := access.CheckIdentity(s); err != nil {
+		return "", refused("the token's claim %s %s", claim, err)
 	}
 	return s, nil
-}
-
-// fault says why a text can't name a tenant or a subject.
-func fault(name string) string {
-	outside := func(r rune) bool { return r < ' ' || r > '~' }
-	if name == "" || len(name) > maxName || strings.ContainsFunc(name, outside) {
-		return fmt.Sprintf("must be 1 to %d printable ASCII characters", maxName)
-	}
-	return ""
 }
 
 // scopes are turnd's own among a token's. A token without one is good for nothing, which the gate says, naming what is missing.

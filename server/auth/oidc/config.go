@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/turnd/turnd/turns/access"
 )
 
 // Bounds of times that an operator can set.
@@ -50,7 +52,7 @@ type Config struct {
 
 // ConfigError is a setting that can't be served with.
 type ConfigError struct {
-	// Setting is its name, as flags spell it without the prefix --oidc-.
+	// Setting is its name, as flags spell it after their prefix.
 	Setting string
 	// Problem says what is wrong and what to do.
 	Problem string
@@ -78,9 +80,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// check finds all that is wrong, so that it can be mended at one go.
-func (c Config) check() error {
-	var problems []error
+// Problems finds all that is wrong with settings, so that they can be mended at one go.
+func (c Config) Problems() []*ConfigError {
+	c = c.withDefaults()
+	var problems []*ConfigError
 	wrong := func(setting, problem string) {
 		problems = append(problems, &ConfigError{Setting: setting, Problem: problem})
 	}
@@ -103,10 +106,12 @@ func (c Config) check() error {
 		}
 	}
 	if c.Tenant == "" && c.TenantClaim == "" {
-		wrong("tenant-claim", "must name the claim with the tenant, unless --oidc-tenant gives one")
+		wrong("tenant-claim", "must name the claim with the tenant, unless one tenant is set for all")
 	}
-	if c.Tenant != "" && fault(c.Tenant) != "" {
-		wrong("tenant", fault(c.Tenant))
+	if c.Tenant != "" {
+		if err := access.CheckIdentity(c.Tenant); err != nil {
+			wrong("tenant", err.Error())
+		}
 	}
 	for _, claim := range c.ScopeClaims {
 		if claim == "" {
@@ -117,9 +122,9 @@ func (c Config) check() error {
 		wrong("keys-lifetime", fmt.Sprintf("must be at least %s", MinLifetime))
 	}
 	if c.KeysGrace < c.KeysLifetime || c.KeysGrace > MaxGrace {
-		wrong("keys-grace", fmt.Sprintf("must be between --oidc-keys-lifetime and %s", MaxGrace))
+		wrong("keys-grace", fmt.Sprintf("must be between the keys' lifetime and %s", MaxGrace))
 	}
-	return errors.Join(problems...)
+	return problems
 }
 
 // checkURL allows what nobody on the way can forge: https, or this machine. Passwords do not belong in a URL that logs show.

@@ -82,7 +82,7 @@ func (s source) discover(ctx context.Context) (string, error) {
 		return "", errors.New("the document is not JSON, or only a part of it")
 	}
 	if document.Issuer != s.issuer {
-		return "", errors.New("the document is of another issuer; --oidc-issuer must be what it says, letter by letter")
+		return "", errors.New("the document is of another issuer; set the issuer as it says, letter by letter")
 	}
 	if _, err := checkURL(document.JWKSURL); err != nil {
 		return "", fmt.Errorf("its jwks_uri %w", err)

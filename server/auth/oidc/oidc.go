@@ -2,6 +2,7 @@ package oidc
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
@@ -20,10 +21,14 @@ type Authenticator struct {
 // New makes an Authenticator, and begins to read the issuer's keys without waiting for them: an issuer that is down keeps nobody from
 // serving. Its error joins a ConfigError for each setting that is wrong.
 func New(cfg Config) (*Authenticator, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.check(); err != nil {
-		return nil, err
+	var problems []error
+	for _, problem := range cfg.Problems() {
+		problems = append(problems, problem)
 	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	cfg = cfg.withDefaults()
 	a := &Authenticator{cfg: cfg, source: newSource(cfg), seen: newSeen()}
 	a.keys = newKeySet(cfg, a.source.read)
 	return a, nil

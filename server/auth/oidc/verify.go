@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/turnd/turnd/turns"
+	"github.com/turnd/turnd/server/auth"
 )
 
 // maxTries bounds the keys that a token without a key's name is tried with.
@@ -21,7 +21,7 @@ var tokenTypes = []string{"", "jwt", "at+jwt", "application/at+jwt"}
 
 // refused is a token that is not good. The text never has anything of the token in it.
 func refused(format string, args ...any) error {
-	return &turns.Error{Code: turns.CodeUnauthenticated, Problem: fmt.Sprintf(format, args...)}
+	return auth.Refuse(fmt.Sprintf(format, args...))
 }
 
 // verification checks one token on behalf of the library, which reports what its key set says as mere text. So it keeps
