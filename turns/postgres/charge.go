@@ -139,7 +139,7 @@ func moveArgs(moves []quota.Move) pgx.NamedArgs {
 	return args
 }
 
-// queueWrites adds the writes that were decided, and the commit.
+// queueWrites adds the writes that were decided.
 func queueWrites(b *pgx.Batch, w quota.Writes) {
 	if len(w.Shares) > 0 {
 		b.Queue(writeShares, writeShareArgs(w.Shares))
@@ -147,7 +147,6 @@ func queueWrites(b *pgx.Batch, w quota.Writes) {
 	if len(w.Moves) > 0 {
 		b.Queue(moveQuotas, moveArgs(w.Moves))
 	}
-	b.Queue("commit")
 }
 
 // inOne runs do with a connection, and takes back what it has begun there unless it was committed.
@@ -187,6 +186,7 @@ func chargeIn(ctx context.Context, c *pgx.Conn, asks []quota.Ask, at time.Time) 
 	}
 	b := &pgx.Batch{}
 	queueWrites(b, w)
+	b.Queue("commit")
 	return nil, c.SendBatch(ctx, b).Close()
 }
 

@@ -225,6 +225,9 @@ func deleteTurn(ctx context.Context, tx pgx.Tx, key turns.ConversationKey, turn 
 	if d.Ended, err = endRunning(ctx, tx, runningOf, args); err != nil {
 		return d, err
 	}
+	if err := settleDeleted(ctx, tx, args); err != nil {
+		return d, err
+	}
 	if _, err := tx.Exec(ctx, eraseTree, args); err != nil {
 		return d, err
 	}

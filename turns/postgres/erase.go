@@ -47,6 +47,16 @@ DELETE FROM conversation_defaults d USING (
 	SELECT version FROM conversation_defaults WHERE conversation_key = @key LIMIT @limit) o
 WHERE d.conversation_key = @key AND d.version = o.version`
 
+// What is open is settled while its turn's rows are there.
+const openSharesOfDeleted = `
+SELECT r.conversation_key, r.turn_id, r.generation FROM conversations c JOIN quota_reservations r ON r.conversation_key = c.conversation_key
+WHERE c.conversation_key = @key AND c.deleted_at IS NOT NULL AND c.erased_at IS NULL AND r.open LIMIT @limit`
+
+const eraseShares = `
+DELETE FROM quota_reservations r USING (
+	SELECT turn_id, generation FROM quota_reservations WHERE conversation_key = @key LIMIT @limit) o
+WHERE r.conversation_key = @key AND r.turn_id = o.turn_id AND r.generation = o.generation`
+
 // A call that nothing has closed until now never will be.
 const noteErased = `
 WITH closed AS (
@@ -59,7 +69,15 @@ UPDATE conversations SET erased_at = clock_timestamp() WHERE conversation_key = 
 
 // EraseConversation implements turns.Deletions. The conversation's lock keeps two who erase it from each other.
 func (s *Store) EraseConversation(ctx context.Context, key turns.ConversationKey, limit int) (left bool, err error) {
+	const op = "erase a conversation"
 	args := pgx.NamedArgs{"key": zeronull.UUID(key), "limit": limit}
+	open, err := collect(ctx, s.pool, openSharesOfDeleted, args, pgx.RowToStructByName[keyRow])
+	if err != nil {
+		return false, mapRead(op, err)
+	}
+	if _, err := s.settle(ctx, column(open, (*keyRow).key)); err != nil || len(open) == limit {
+		return true, mapWrite(op, err)
+	}
 	err = s.pool.repeat(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
 			left, err = eraseIn(ctx, tx, args, int64(limit))
@@ -67,7 +85,7 @@ func (s *Store) EraseConversation(ctx context.Context, key turns.ConversationKey
 		})
 	})
 	if err != nil {
-		return false, mapWrite("erase a conversation", err)
+		return false, mapWrite(op, err)
 	}
 	return left, nil
 }
@@ -77,7 +95,7 @@ func eraseIn(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, limit int64) (l
 	if err != nil || len(found) == 0 {
 		return false, err
 	}
-	for _, sql := range []string{eraseChunks, eraseRows, eraseDefaults} {
+	for _, sql := range []string{eraseChunks, eraseRows, eraseDefaults, eraseShares} {
 		tag, err := tx.Exec(ctx, sql, args)
 		if err != nil || tag.RowsAffected() == limit {
 			return true, err

@@ -52,22 +52,12 @@ func (s *Store) settle(ctx context.Context, keys []turns.ReservationKey) (closed
 	if len(keys) == 0 {
 		return 0, nil
 	}
-	args := reservationArgs(keys)
 	err = s.inOne(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		var shares []shareRow
-		var outcomes []outcomeRow
 		b := &pgx.Batch{}
 		b.Queue("begin")
-		b.Queue(lockShares, args).Query(into(&shares, pgx.RowToStructByName[shareRow]))
-		b.Queue(readOutcomes, args).Query(into(&outcomes, pgx.RowToStructByName[outcomeRow]))
-		if err := c.SendBatch(ctx, b).Close(); err != nil {
+		all, err := settledIn(ctx, c, b, keys)
+		if err != nil {
 			return err
-		}
-		var all []quota.Settled
-		for i, r := range shares {
-			if r.Found {
-				all = append(all, quota.Settled{Share: r.share(keys[r.N]), Outcome: outcomes[i].outcome()})
-			}
 		}
 		var w quota.Writes
 		if w, closed = quota.Settle(all); len(w.Shares) == 0 {
@@ -75,9 +65,56 @@ func (s *Store) settle(ctx context.Context, keys []turns.ReservationKey) (closed
 		}
 		b = &pgx.Batch{}
 		queueWrites(b, w)
+		b.Queue("commit")
 		return c.SendBatch(ctx, b).Close()
 	})
 	return closed, err
+}
+
+// batcher is a connection or a transaction.
+type batcher interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// settledIn locks reservations and reads what became of their turns, after what the batch has already.
+func settledIn(ctx context.Context, c batcher, b *pgx.Batch, keys []turns.ReservationKey) (all []quota.Settled, err error) {
+	var shares []shareRow
+	var outcomes []outcomeRow
+	b.Queue(lockShares, reservationArgs(keys)).Query(into(&shares, pgx.RowToStructByName[shareRow]))
+	b.Queue(readOutcomes, reservationArgs(keys)).Query(into(&outcomes, pgx.RowToStructByName[outcomeRow]))
+	if err := c.SendBatch(ctx, b).Close(); err != nil {
+		return nil, err
+	}
+	for i, r := range shares {
+		if r.Found {
+			all = append(all, quota.Settled{Share: r.share(keys[r.N]), Outcome: outcomes[i].outcome()})
+		}
+	}
+	return all, nil
+}
+
+const openSharesOfTurns = `
+SELECT r.conversation_key, r.turn_id, r.generation FROM quota_reservations r
+WHERE r.conversation_key = @key AND r.turn_id = ANY (@turns::uuid[]) AND r.open`
+
+// settleDeleted settles, in the transaction that deletes turns, what is open of them: after it nobody can tell any more what
+// became of them. What stood in line has left it.
+func settleDeleted(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs) error {
+	rows, err := all(ctx, tx, openSharesOfTurns, pgx.NamedArgs{"key": args["key"], "turns": args["turns"]}, pgx.RowToStructByName[keyRow])
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	settled, err := settledIn(ctx, tx, &pgx.Batch{}, column(rows, (*keyRow).key))
+	if err != nil {
+		return err
+	}
+	for i := range settled {
+		settled[i].Outcome.Waiting = false
+	}
+	w, _ := quota.Settle(settled)
+	b := &pgx.Batch{}
+	queueWrites(b, w)
+	return tx.SendBatch(ctx, b).Close()
 }
 
 // What is held for long stays at the front of this order, and each call looks at it again.
@@ -104,6 +141,10 @@ type keyRow struct {
 	Generation      int32
 }
 
+func (r *keyRow) key() turns.ReservationKey {
+	return turns.ReservationKey{Key: r.ConversationKey, Turn: turns.TurnID{UUID: uuid.UUID(r.TurnID)}, Generation: r.Generation}
+}
+
 // SettleOpen implements turns.Quotas.
 func (s *Store) SettleOpen(ctx context.Context, tenant turns.Tenant, subject string, limit int) (settled int, err error) {
 	const op = "settle what has ended"
@@ -118,9 +159,7 @@ func (s *Store) SettleOpen(ctx context.Context, tenant turns.Tenant, subject str
 	if err != nil {
 		return 0, mapRead(op, err)
 	}
-	settled, err = s.settle(ctx, column(rows, func(r *keyRow) turns.ReservationKey {
-		return turns.ReservationKey{Key: r.ConversationKey, Turn: turns.TurnID{UUID: uuid.UUID(r.TurnID)}, Generation: r.Generation}
-	}))
+	settled, err = s.settle(ctx, column(rows, (*keyRow).key))
 	return settled, mapWrite(op, err)
 }
 

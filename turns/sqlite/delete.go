@@ -190,8 +190,32 @@ const eraseTurn = `UPDATE turns SET erased = 1, content = '', options = '', wait
 
 const eraseReply = `DELETE FROM turns WHERE conversation_key = @key AND id = @reply AND role = 'assistant'`
 
+// endTree ends what runs of what tree has read.
+func (t *tx) endTree(key turns.ConversationKey, tree []treeRow) (ended []turns.EndedReply, err error) {
+	for _, r := range tree {
+		if !r.running {
+			continue
+		}
+		running, err := t.running(key, turns.TurnID{UUID: r.turn})
+		if err == nil {
+			err = t.endDeleted(key, running)
+		}
+		if err != nil {
+			return nil, err
+		}
+		ended = append(ended, running...)
+	}
+	return ended, nil
+}
+
 // eraseTree erases what tree has read, whose first row is the root.
 func (t *tx) eraseTree(key turns.ConversationKey, tree []treeRow) (d turns.Deletion, err error) {
+	if d.Ended, err = t.endTree(key, tree); err != nil {
+		return d, err
+	}
+	if err := t.settleDeleted(key, tree); err != nil {
+		return d, err
+	}
 	for _, r := range tree {
 		if !r.user {
 			continue
@@ -206,16 +230,6 @@ func (t *tx) eraseTree(key turns.ConversationKey, tree []treeRow) (d turns.Delet
 	for _, r := range tree {
 		if r.user {
 			continue
-		}
-		if r.running {
-			running, err := t.running(key, turns.TurnID{UUID: r.turn})
-			if err == nil {
-				err = t.endDeleted(key, running)
-			}
-			if err != nil {
-				return d, err
-			}
-			d.Ended = append(d.Ended, running...)
 		}
 		args := []any{arg("key", key[:]), blob("reply", r.id)}
 		if _, err := t.exec(deleteChunks, args...); err != nil {

@@ -24,6 +24,11 @@ const eraseChunks = `DELETE FROM reply_chunks WHERE rowid IN (
 const eraseDefaults = `DELETE FROM conversation_defaults WHERE rowid IN (
 	SELECT rowid FROM conversation_defaults WHERE conversation_key = @key LIMIT @limit)`
 
+const openSharesOfConversation = openShares + ` WHERE q.conversation_key = @key AND q.open LIMIT @limit`
+
+const eraseShares = `DELETE FROM quota_reservations WHERE rowid IN (
+	SELECT rowid FROM quota_reservations WHERE conversation_key = @key LIMIT @limit)`
+
 // A call that nothing has closed until now never will be.
 const closeLeftCalls = `UPDATE provider_calls SET class = 'ambiguous', phase = 'written', token_source = 'estimated',
 		input_tokens = (request_bytes * 10 + 34) / 35, wasted_tokens = (request_bytes * 10 + 34) / 35,
@@ -40,7 +45,7 @@ func (s *Store) EraseConversation(ctx context.Context, key turns.ConversationKey
 		if err != nil || !found {
 			return err
 		}
-		for _, erase := range []func(turns.ConversationKey, int) (bool, error){t.eraseChunks, t.eraseRows, t.eraseDefaults} {
+		for _, erase := range []func(turns.ConversationKey, int) (bool, error){t.settleLeft, t.eraseChunks, t.eraseRows, t.eraseDefaults, t.eraseShares} {
 			if left, err = erase(key, limit); err != nil || left {
 				return err
 			}
@@ -56,6 +61,20 @@ func (s *Store) EraseConversation(ctx context.Context, key turns.ConversationKey
 
 func (t *tx) eraseChunks(key turns.ConversationKey, limit int) (more bool, err error) {
 	n, err := t.exec(eraseChunks, arg("key", key[:]), arg("limit", limit))
+	return n == int64(limit), err
+}
+
+// settleLeft settles what is open while its turn's rows are there.
+func (t *tx) settleLeft(key turns.ConversationKey, limit int) (more bool, err error) {
+	keys, err := t.shareKeys(openSharesOfConversation, arg("key", key[:]), arg("limit", limit))
+	if err == nil {
+		_, err = t.settleShares(keys, true)
+	}
+	return len(keys) == limit, err
+}
+
+func (t *tx) eraseShares(key turns.ConversationKey, limit int) (more bool, err error) {
+	n, err := t.exec(eraseShares, arg("key", key[:]), arg("limit", limit))
 	return n == int64(limit), err
 }
 

@@ -28,8 +28,8 @@ func (t *tx) outcome(key turns.ReservationKey) (o quota.Outcome, err error) {
 	return o, err
 }
 
-// settleShares settles reservations and counts those that are over.
-func (t *tx) settleShares(keys []turns.ReservationKey) (closed int, err error) {
+// settleShares settles reservations and counts those that are over. Those of turns that are deleted have left their line.
+func (t *tx) settleShares(keys []turns.ReservationKey, deleted bool) (closed int, err error) {
 	var all []quota.Settled
 	for _, key := range keys {
 		share, err := t.share(key)
@@ -43,10 +43,45 @@ func (t *tx) settleShares(keys []turns.ReservationKey) (closed int, err error) {
 		if err != nil {
 			return 0, err
 		}
+		outcome.Waiting = outcome.Waiting && !deleted
 		all = append(all, quota.Settled{Share: *share, Outcome: outcome})
 	}
 	w, closed := quota.Settle(all)
 	return closed, t.writeQuotas(w)
+}
+
+// shareKeys are the reservations that a statement gives.
+func (t *tx) shareKeys(text string, args ...any) (keys []turns.ReservationKey, err error) {
+	err = t.query(func(scan func(...any) error) error {
+		var k turns.ReservationKey
+		var raw []byte
+		if err := scan(&raw, &k.Turn.UUID, &k.Generation); err != nil {
+			return err
+		}
+		k.Key = turns.ConversationKey(raw)
+		keys = append(keys, k)
+		return nil
+	}, text, args...)
+	return keys, err
+}
+
+const openSharesOfTurn = openShares + ` WHERE q.conversation_key = @key AND q.turn_id = @turn AND q.open`
+
+// settleDeleted settles what is open of turns that are deleted now: after it nobody can tell any more what became of them.
+func (t *tx) settleDeleted(key turns.ConversationKey, tree []treeRow) error {
+	for _, r := range tree {
+		if !r.user {
+			continue
+		}
+		keys, err := t.shareKeys(openSharesOfTurn, arg("key", key[:]), blob("turn", r.id))
+		if err != nil {
+			return err
+		}
+		if _, err := t.settleShares(keys, true); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SettleReservations implements turns.Quotas.
@@ -55,7 +90,7 @@ func (s *Store) SettleReservations(ctx context.Context, keys []turns.Reservation
 		return nil
 	}
 	return s.writeTx(ctx, "settle reservations", func(t *tx) error {
-		_, err := t.settleShares(keys)
+		_, err := t.settleShares(keys, false)
 		return err
 	})
 }
@@ -83,23 +118,15 @@ func (s *Store) SettleOpen(ctx context.Context, tenant turns.Tenant, subject str
 		text, args = endedSharesOfTenant, append(args, arg("tenant", string(tenant)), arg("subject", subject))
 	}
 	var keys []turns.ReservationKey
-	err = s.readTx(ctx, "read what has ended", func(t *tx) error {
-		return t.query(func(scan func(...any) error) error {
-			var k turns.ReservationKey
-			var raw []byte
-			if err := scan(&raw, &k.Turn.UUID, &k.Generation); err != nil {
-				return err
-			}
-			k.Key = turns.ConversationKey(raw)
-			keys = append(keys, k)
-			return nil
-		}, text, args...)
+	err = s.readTx(ctx, "read what has ended", func(t *tx) (err error) {
+		keys, err = t.shareKeys(text, args...)
+		return err
 	})
 	if err != nil || len(keys) == 0 {
 		return 0, err
 	}
 	err = s.writeTx(ctx, "settle what has ended", func(t *tx) error {
-		settled, err = t.settleShares(keys)
+		settled, err = t.settleShares(keys, false)
 		return err
 	})
 	if err != nil {

@@ -93,6 +93,7 @@ func areas() []area {
 		{"spending", spending()},
 		{"reservations", reservations()},
 		{"settlements of quotas", quotaSettlements()},
+		{"quotas at once", quotasAtOnce()},
 		{"archives", archives()},
 		{"tenancy", tenancy()},
 		{"time", times()},

@@ -16,7 +16,9 @@ func quotaSettlements() []promise {
 		{"a release from a hold gives all back", aReleaseGivesBack},
 		{"what is in line keeps its reservation, and gives it back when it leaves", whatLeavesTheLineGivesBack},
 		{"a settlement that comes late follows the ledger", aLateSettlementFollowsTheLedger},
+		{"a deleted turn is settled, and one in line gives its reservation back", aDeletedTurnIsSettled},
 		{"of a turn whose rows are gone the charge stays", whatIsGoneStaysCharged},
+		{"an erased conversation leaves no reservation behind, and what it came to", anErasedConversationIsSettled},
 		{"what does not exist is passed over", whatIsNotThereIsPassedOver},
 		{"what has ended is found, the oldest first, of a subject, a tenant or all", whatHasEndedIsFound},
 		{"old days are forgotten in pieces, and what is open is not", oldDaysAreForgotten},
@@ -120,17 +122,57 @@ func aLateSettlementFollowsTheLedger(_ *testing.T, w *world) {
 	w.used("subject", turns.QuotaUse{Turns: 1})
 }
 
+func aDeletedTurnIsSettled(t *testing.T, w *world) {
+	c := newConversation()
+	claim := w.win(reserving(w.first(c), bounds()))
+	w.finish(completing(claim, 0, whole("a")))
+	running := w.win(reserving(w.next(c), bounds()))
+	e := w.enqueueing(c, 8)
+	e.Reserve = &turns.Reservation{Subject: "subject", Tokens: 100, Limits: bounds()}
+	r, err := w.Store.Enqueue(w.ctx, e)
+	require.NoError(t, err)
+	require.True(t, r.Won)
+	w.used("subject", turns.QuotaUse{Turns: 3, Tokens: 300})
+	w.deleteTurn(c, e.Turn)
+	w.used("subject", turns.QuotaUse{Turns: 2, Tokens: 200})
+	w.deleteTurn(c, running.Turn)
+	w.used("subject", turns.QuotaUse{Turns: 2, Tokens: 100 + estimatedOf(running)})
+	w.deleteTurn(c, claim.Turn)
+	w.used("subject", turns.QuotaUse{Turns: 2, Tokens: 13 + estimatedOf(running)})
+	require.Zero(t, w.open())
+}
+
+// estimatedOf are the tokens that are guessed of a call which was cut off before anything came.
+func estimatedOf(c turns.Claim) int64 { return int64(c.Call.RequestBytes*10+34) / 35 }
+
 func whatIsGoneStaysCharged(t *testing.T, w *world) {
 	c := newConversation()
 	claim := w.win(reserving(w.first(c), bounds()))
 	w.finish(completing(claim, 0, whole("a")))
-	_, err := w.Store.DeleteTurn(w.ctx, c.key, claim.Turn, 10)
-	require.NoError(t, err)
+	w.exec("UPDATE turns SET erased = true, content = '' WHERE id = %s", claim.Turn.UUID)
 	w.settleQuota(claim)
 	require.Zero(t, w.open())
-	got, err := w.Store.QuotaUsed(w.ctx, "tenant", "subject")
+	w.used("subject", turns.QuotaUse{Turns: 1, Tokens: 100})
+}
+
+func anErasedConversationIsSettled(t *testing.T, w *world) {
+	c := newConversation()
+	for range 3 {
+		claim := w.win(reserving(w.next(c), bounds()))
+		w.finish(completing(claim, 0, whole("a")))
+	}
+	more, err := w.Store.EraseConversation(w.ctx, c.key, 2)
 	require.NoError(t, err)
-	require.EqualValues(t, 1, got.Turns)
+	require.False(t, more, "it is not deleted")
+	require.EqualValues(t, 3, w.open())
+	_, err = w.Store.DeleteConversation(w.ctx, c.key)
+	require.NoError(t, err)
+	for more = true; more; {
+		more, err = w.Store.EraseConversation(w.ctx, c.key, 2)
+		require.NoError(t, err)
+	}
+	require.Zero(t, w.count("SELECT count(*) FROM quota_reservations"))
+	w.used("subject", turns.QuotaUse{Turns: 3, Tokens: 39})
 }
 
 func whatIsNotThereIsPassedOver(t *testing.T, w *world) {
