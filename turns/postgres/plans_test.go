@@ -43,6 +43,10 @@ INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, 
 	first, endpoint, provider, model, class, idempotency_key, request_bytes, create_time, end_time)
 	SELECT conversation_key, id, 'tenant', conversation_key, responds_to, 1, id, 1, 1, true, '', '', '',
 		CASE WHEN status = 'in_flight' THEN '' ELSE 'ok' END, '', 100, now(), end_time FROM turns WHERE role = 'assistant';
+INSERT INTO quotas (tenant, subject, day) SELECT 'tenant' || n % 50, 'subject' || n, current_date - (n % 100)::int FROM generate_series(1, 20000) n;
+INSERT INTO quota_reservations (conversation_key, turn_id, generation, tenant, subject, day, of_subject, of_tenant, turns, tokens, open, create_time)
+	SELECT conversation_key, responds_to, 1, 'tenant' || seq % 50, 'subject' || seq, current_date - (seq % 100)::int, true, true, 1, 10,
+		status = 'in_flight', create_time FROM turns WHERE role = 'assistant';
 `
 
 // sent is a statement as the store sent it.
@@ -238,7 +242,7 @@ func (d database) useEverything(t *testing.T) {
 		func() error { _, err := s.ConversationsToErase(ctx, 10); return err },
 		func() error { return d.eraseAll(ctx) },
 	}
-	calls = append(calls, d.conversationCalls(t, run, fresh)...)
+	calls = append(append(d.quotaCalls(t, run), calls...), d.conversationCalls(t, run, fresh)...)
 	for _, call := range append(calls, d.lineCalls(t, run, fresh)...) {
 		require.NoError(t, call())
 	}
@@ -257,6 +261,26 @@ func (d database) conversationCalls(t *testing.T, run, fresh turns.Claim) []func
 			_, err := s.ListConversations(ctx, turns.ConversationQuery{Tenant: "tenant1", Limit: 50, Look: 50})
 			return err
 		},
+	}
+}
+
+// quotaCalls call each method of quotas, and what charges them.
+func (d database) quotaCalls(t *testing.T, run turns.Claim) []func() error {
+	ctx, s := t.Context(), d.store
+	claim := newClaim(run.Reply.Owner)
+	claim.Reserve = &turns.Reservation{Subject: "subject1", Tokens: 10, Submission: true, Limits: turns.SubmissionLimits{
+		PerMinute: 100, SubjectTurns: 100, SubjectTokens: 100_000, TenantTurns: 100, TenantTokens: 100_000}}
+	key := turns.ReservationKey{Key: claim.Key, Turn: claim.Turn, Generation: 1}
+	settleOpen := func(tenant turns.Tenant, subject string) func() error {
+		return func() error { _, err := s.SettleOpen(ctx, tenant, subject, 10); return err }
+	}
+	return []func() error{
+		func() error { _, err := s.Claim(ctx, []turns.Claim{claim}); return err },
+		func() error { _, err := s.End(ctx, []turns.Ending{completing(claim)}); return err },
+		func() error { return s.SettleReservations(ctx, []turns.ReservationKey{key}) },
+		settleOpen("", ""), settleOpen("tenant1", ""), settleOpen("tenant1", "subject1"),
+		func() error { _, err := s.QuotaUsed(ctx, "tenant1", "subject1"); return err },
+		func() error { _, err := s.ForgetQuotas(ctx, 24*time.Hour, 100); return err },
 	}
 }
 
@@ -283,7 +307,7 @@ func (d database) lineCalls(t *testing.T, run, fresh turns.Claim) []func() error
 }
 
 var (
-	scansAll = regexp.MustCompile(`Seq Scan on (turns|reply_chunks|provider_calls|conversations)\b.*`)
+	scansAll = regexp.MustCompile(`Seq Scan on (turns|reply_chunks|provider_calls|conversations|quotas|quota_reservations)\b.*`)
 	// walksRunning is a walk over all that is running, which only sweeps, audits and gauges may do.
 	walksRunning = regexp.MustCompile(`turns_running_by_.*`)
 	sweeps       = []string{"staleReplies", "forgetWorkers", "ownedReplies", "listWorkers", "readBacklog", "idleLines"}

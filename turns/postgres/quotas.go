@@ -181,34 +181,54 @@ func (s *Store) QuotaUsed(ctx context.Context, tenant turns.Tenant, subject stri
 }
 
 // The age goes back from the day's end. A row that counts submissions goes once it has counted none for as long.
-const forgetQuotas = `
-WITH old AS (
-	SELECT q.tenant, q.subject, q.day FROM quotas q
-	WHERE q.day < ((statement_timestamp() - @age_us::bigint * interval '1 microsecond') AT TIME ZONE 'UTC')::date
-		AND (q.next_at IS NULL OR q.next_at < statement_timestamp() - @age_us::bigint * interval '1 microsecond')
-	ORDER BY q.day LIMIT @limit FOR UPDATE SKIP LOCKED
-)
-DELETE FROM quotas q USING old o WHERE q.tenant = o.tenant AND q.subject = o.subject AND q.day = o.day
+const (
+	isOldQuota = ` q.day < ((statement_timestamp() - @age_us::bigint * interval '1 microsecond') AT TIME ZONE 'UTC')::date
 	AND (q.next_at IS NULL OR q.next_at < statement_timestamp() - @age_us::bigint * interval '1 microsecond')`
 
-const forgetShares = `
-WITH old AS (
-	SELECT r.conversation_key, r.turn_id, r.generation FROM quota_reservations r
-	WHERE NOT r.open AND r.day < ((statement_timestamp() - @age_us::bigint * interval '1 microsecond') AT TIME ZONE 'UTC')::date
-	ORDER BY r.day LIMIT @limit FOR UPDATE SKIP LOCKED
+	oldQuotas = `
+SELECT q.tenant, q.subject, q.day::text AS day FROM quotas q WHERE` + isOldQuota + ` ORDER BY q.day LIMIT @limit`
+
+	forgetQuotas = `
+DELETE FROM quotas q USING unnest(@n::int[], @tenant::text[], @subject::text[], @day::text[]) AS i (n, tenant, subject, day)
+WHERE q.tenant = i.tenant AND q.subject = i.subject AND q.day = i.day::date AND` + isOldQuota
+
+	oldShares = `
+SELECT r.conversation_key, r.turn_id, r.generation FROM quota_reservations r
+WHERE NOT r.open AND r.day < ((statement_timestamp() - @age_us::bigint * interval '1 microsecond') AT TIME ZONE 'UTC')::date
+ORDER BY r.day LIMIT @limit`
+
+	forgetShares = `
+DELETE FROM quota_reservations r
+USING unnest(@n::int[], @key::uuid[], @turn::uuid[], @generation::int[]) AS i (n, conversation_key, turn_id, generation)
+WHERE r.conversation_key = i.conversation_key AND r.turn_id = i.turn_id AND r.generation = i.generation AND NOT r.open
+	AND r.day < ((statement_timestamp() - @age_us::bigint * interval '1 microsecond') AT TIME ZONE 'UTC')::date`
 )
-DELETE FROM quota_reservations r USING old o
-WHERE r.conversation_key = o.conversation_key AND r.turn_id = o.turn_id AND r.generation = o.generation AND NOT r.open`
 
 // ForgetQuotas implements turns.Quotas.
 func (s *Store) ForgetQuotas(ctx context.Context, age time.Duration, limit int) (more bool, err error) {
-	args := pgx.NamedArgs{"age_us": age.Microseconds(), "limit": limit}
-	for _, sql := range []string{forgetShares, forgetQuotas} {
-		n, err := exec(ctx, s.pool, sql, args)
-		if err != nil {
-			return more, mapWrite("forget quotas", err)
-		}
-		more = more || n == int64(limit)
+	const op = "forget quotas"
+	which := pgx.NamedArgs{"age_us": age.Microseconds(), "limit": limit}
+	shares, err := collect(ctx, s.pool, oldShares, which, pgx.RowToStructByName[keyRow])
+	if err != nil {
+		return false, mapRead(op, err)
 	}
-	return more, nil
+	names, err := collect(ctx, s.pool, oldQuotas, which, pgx.RowToStructByName[oldRow])
+	if err != nil {
+		return false, mapRead(op, err)
+	}
+	old, days := reservationArgs(column(shares, (*keyRow).key)), nameArgs(column(names, (*oldRow).name))
+	old["age_us"], days["age_us"] = which["age_us"], which["age_us"]
+	if _, err := exec(ctx, s.pool, forgetShares, old); err != nil {
+		return false, mapWrite(op, err)
+	}
+	if _, err := exec(ctx, s.pool, forgetQuotas, days); err != nil {
+		return false, mapWrite(op, err)
+	}
+	return len(shares) == limit || len(names) == limit, nil
+}
+
+type oldRow struct{ Tenant, Subject, Day string }
+
+func (r *oldRow) name() quota.Name {
+	return quota.Name{Tenant: turns.Tenant(r.Tenant), Subject: r.Subject, Day: r.Day}
 }
