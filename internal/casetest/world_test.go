@@ -29,6 +29,7 @@ import (
 	"github.com/turnd/turnd/migrations"
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 	"github.com/turnd/turnd/server"
+	"github.com/turnd/turnd/server/auth"
 	"github.com/turnd/turnd/server/servertest"
 	"github.com/turnd/turnd/turns"
 	"github.com/turnd/turnd/turns/limiter"
@@ -65,6 +66,8 @@ type world struct {
 	bus         *live.Memory // what carries hints between the workers; nil: they only poll
 	counters    *sdkmetric.ManualReader
 	meter       metric.Meter
+	auth        string                                                            // how the next server's callers prove who they are; empty: not at all
+	who         auth.Authenticator                                                // finds that out
 	dial        func(ctx context.Context, network, addr string) (net.Conn, error) // nil: TCP
 }
 
@@ -211,7 +214,8 @@ func (w *world) serveOn(store turns.Store) *worker {
 	var running sync.WaitGroup
 	running.Go(func() { _ = service.Run(loops) })
 	running.Go(func() { _ = hub.Run(loops) })
-	h := servertest.Start(t, server.Config{Service: service, Follower: hub, Logger: logger, Grace: time.Second})
+	h := servertest.Start(t, server.Config{Service: service, Follower: hub, Logger: logger, Grace: time.Second,
+		Auth: w.auth, Authenticator: w.who})
 	t.Cleanup(func() {
 		_ = h.Conn.Close()
 		ended, cancel := context.WithCancel(context.Background())
