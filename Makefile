@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree long history broken chaos chaos-selftest model wire
+.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long history broken chaos chaos-selftest model wire
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ ambiguous: ## Show what each policy makes of a killed worker's reply where nobod
 
 storm: ## Show that storms of 429, an outage and a flapping endpoint stay within each turn's budget (SHORT=1 for 10 s of it).
 	$(VERDICT) storm .ci/checks storm
+
+limits: ## Show that limits and quotas hold over three servers, and that replays are free of them.
+	$(VERDICT) limits .ci/checks limits
 
 tree: ## Show that one session of edits, stops and tool calls ends the same on each engine and each wire.
 	$(VERDICT) tree .ci/checks tree

@@ -32,12 +32,13 @@ var checks = map[string]func(*lab) error{
 	"ambiguous": ambiguous,
 	"storm":     storm,
 	"tree":      tree,
+	"limits":    limits,
 	"long":      long,
 }
 
 func main() {
 	if len(os.Args) != 2 || checks[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: checks once|twice|killed|broken|stop|again|late|lag|failover|providers|takeover|ambiguous|storm|tree|long")
+		fmt.Fprintln(os.Stderr, "usage: checks once|twice|killed|broken|stop|again|late|lag|failover|providers|takeover|ambiguous|storm|tree|limits|long")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
