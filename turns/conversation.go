@@ -19,7 +19,7 @@ const (
 )
 
 // CreateConversation makes a conversation. A zero id is minted. The same id with the same title, defaults and labels
-// again answers with what is stored; with other ones it is CodeConversationUsed.
+// again answers with what is stored; with other ones it is CodeConversationUsed. Defaults that name a model must suit it.
 func (s *Service) CreateConversation(ctx context.Context, caller Caller, c Conversation) (Conversation, error) {
 	if c.ID.IsZero() {
 		c.ID = ConversationID{newID()}
@@ -28,8 +28,8 @@ func (s *Service) CreateConversation(ctx context.Context, caller Caller, c Conve
 	if err := c.normalise(); err != nil {
 		return Conversation{}, err
 	}
-	if err := c.Defaults.validateTools(defaultsField); err != nil {
-		return Conversation{}, err
+	if err := s.checkDefaults(c.Defaults); err != nil {
+		return s.createdBefore(ctx, c, err)
 	}
 	stored, created, err := s.store.CreateConversation(ctx, c)
 	switch {
@@ -42,6 +42,19 @@ func (s *Service) CreateConversation(ctx context.Context, caller Caller, c Conve
 			Problem: "is known with other fields; make another under a new id"}
 	}
 	return stored, nil
+}
+
+// createdBefore answers for a conversation that would be refused now: a repeat of one that was not when it was made succeeds
+// like any other, whatever models are configured since.
+func (s *Service) createdBefore(ctx context.Context, c Conversation, refused error) (Conversation, error) {
+	if CodeOf(refused) != CodeUnknownModel && CodeOf(refused) != CodeInvalidField {
+		return Conversation{}, refused
+	}
+	stored, err := s.store.ReadConversation(ctx, c.Key)
+	if err == nil && !stored.Deleted && sameConversation(stored, c) {
+		return stored, nil
+	}
+	return Conversation{}, refused
 }
 
 const defaultsField = "conversation.defaults"
@@ -168,7 +181,7 @@ type ConversationUpdate struct {
 func (s *Service) UpdateConversation(ctx context.Context, caller Caller, u ConversationUpdate) (Conversation, error) {
 	key := KeyOf(caller.Tenant, u.ID)
 	if u.Defaults != nil {
-		if err := u.Defaults.normalise().validateTools(defaultsField); err != nil {
+		if err := s.checkDefaults(u.Defaults.normalise()); err != nil {
 			return Conversation{}, err
 		}
 	}
