@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -18,8 +19,8 @@ const (
 	MaxLabelValue = 256
 )
 
-// CreateConversation makes a conversation. A zero id is minted. The same id with the same title, defaults and labels
-// again answers with what is stored; with other ones it is CodeConversationUsed.
+// CreateConversation makes a conversation. A zero id is minted. The id again with the title, defaults and labels that
+// it was created with answers with what is stored, updates and all; with other ones it is CodeConversationUsed. Defaults that name a model must suit it.
 func (s *Service) CreateConversation(ctx context.Context, caller Caller, c Conversation) (Conversation, error) {
 	if c.ID.IsZero() {
 		c.ID = ConversationID{newID()}
@@ -28,8 +29,9 @@ func (s *Service) CreateConversation(ctx context.Context, caller Caller, c Conve
 	if err := c.normalise(); err != nil {
 		return Conversation{}, err
 	}
-	if err := c.Defaults.validateTools(defaultsField); err != nil {
-		return Conversation{}, err
+	c.CreateHash = hashConversation(c)
+	if err := s.checkDefaults(c.Defaults); err != nil {
+		return s.createdBefore(ctx, c, err)
 	}
 	stored, created, err := s.store.CreateConversation(ctx, c)
 	switch {
@@ -37,11 +39,24 @@ func (s *Service) CreateConversation(ctx context.Context, caller Caller, c Conve
 		return Conversation{}, err
 	case stored.Deleted:
 		return Conversation{}, ConversationDeleted()
-	case !created && !sameConversation(stored, c):
+	case !created && !repeats(stored, c):
 		return Conversation{}, &Error{Code: CodeConversationUsed, Field: "conversation.conversation_id",
 			Problem: "is known with other fields; make another under a new id"}
 	}
 	return stored, nil
+}
+
+// createdBefore answers for a conversation that would be refused now: a repeat of one that was not when it was made succeeds
+// like any other, whatever models are configured since.
+func (s *Service) createdBefore(ctx context.Context, c Conversation, refused error) (Conversation, error) {
+	if CodeOf(refused) != CodeUnknownModel && CodeOf(refused) != CodeInvalidField {
+		return Conversation{}, refused
+	}
+	stored, err := s.store.ReadConversation(ctx, c.Key)
+	if err == nil && !stored.Deleted && repeats(stored, c) {
+		return stored, nil
+	}
+	return Conversation{}, refused
 }
 
 const defaultsField = "conversation.defaults"
@@ -69,8 +84,13 @@ func (c *Conversation) normalise() error {
 	return nil
 }
 
-func sameConversation(a, b Conversation) bool {
-	return a.Title == b.Title && reflect.DeepEqual(a.Defaults, b.Defaults) && maps.Equal(a.Labels, b.Labels)
+// repeats reports whether c is a repeat of what made a stored conversation, whatever was updated since. Where that is not
+// known, it is one if the two are the same now.
+func repeats(stored, c Conversation) bool {
+	if stored.CreateHash != nil {
+		return bytes.Equal(stored.CreateHash, c.CreateHash)
+	}
+	return stored.Title == c.Title && reflect.DeepEqual(stored.Defaults, c.Defaults) && maps.Equal(stored.Labels, c.Labels)
 }
 
 // GetConversation reads one.
@@ -168,7 +188,7 @@ type ConversationUpdate struct {
 func (s *Service) UpdateConversation(ctx context.Context, caller Caller, u ConversationUpdate) (Conversation, error) {
 	key := KeyOf(caller.Tenant, u.ID)
 	if u.Defaults != nil {
-		if err := u.Defaults.normalise().validateTools(defaultsField); err != nil {
+		if err := s.checkDefaults(u.Defaults.normalise()); err != nil {
 			return Conversation{}, err
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
+	"maps"
 	"math"
+	"slices"
 )
 
 // hashVersion names the canonical encoding below and stands in front of the digest, so that a later encoding can't be
@@ -40,6 +42,8 @@ const (
 	tagToolChoiceMode
 	tagToolChoiceName
 	tagThinkingBudget
+	tagLabel
+	tagLabelValue
 )
 
 // HashInput is the identity of a normalised input: SHA-256 over a canonical encoding of its own, of the fields that are
@@ -58,6 +62,18 @@ func HashInput(in Input) []byte {
 	}
 	w.content(in.Content)
 	w.options(in.Options)
+	return w.h.Sum([]byte(hashVersion))
+}
+
+// hashConversation is the identity of what a conversation is created with, normalised, made in the same way.
+func hashConversation(c Conversation) []byte {
+	w := canonical{sha256.New()}
+	w.text(tagTitle, c.Title)
+	for _, k := range slices.Sorted(maps.Keys(c.Labels)) {
+		w.bytes(tagLabel, []byte(k))
+		w.text(tagLabelValue, c.Labels[k])
+	}
+	w.options(c.Defaults)
 	return w.h.Sum([]byte(hashVersion))
 }
 

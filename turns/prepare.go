@@ -24,12 +24,13 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 		return pendingRun{}, err
 	}
 	var pinned RowID
-	if st.Newest != nil && a.regenerate == nil {
+	again := st.Newest != nil && a.regenerate == nil
+	if again {
 		pinned = st.Newest.WindowStart
 	}
 	routes, err := a.routes(made.options.Model)
 	if err != nil {
-		return pendingRun{}, err
+		return pendingRun{}, a.refused(err, made, again)
 	}
 	q := Question{Turn: UserTurn{ID: a.Input.Turn, Parent: parent, Content: a.Input.Content},
 		Pinned: pinned, Route: a.firstReady(routes), Origin: Origin{Conversation: a.key, Turn: a.Input.Turn, Generation: a.generation(st)}}
@@ -45,7 +46,7 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	}
 	built, err := a.build(ctx, q)
 	if err != nil {
-		return pendingRun{}, err
+		return pendingRun{}, a.refused(err, made, again)
 	}
 	request := built.Request
 	limit := request.Route.Limits.Total + a.set.MaxWait
@@ -54,7 +55,7 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	}
 	p := pendingRun{claim: a.claimOf(st, built, limit+replyGrace), request: request, made: made, limit: limit, kept: q.Partial}
 	p.claim.Reserve = a.reservation(built.Tokens + outputLimit(made.options, request.Route.Limits))
-	if st.Newest != nil && a.regenerate == nil && q.Partial == nil {
+	if again && q.Partial == nil {
 		a.countRebuilt(ctx, *st.Newest, built.Request)
 	}
 	p.turn = a.newTurn(st, parent)

@@ -497,6 +497,7 @@ type Sweeping struct {
 // Conversations is the part of a Store that keeps conversations as such.
 type Conversations interface {
 	// CreateConversation makes one; created is false if the key is taken, and c is then what is stored.
+	// CreateHash stays what it was made with whatever is updated, until it is deleted.
 	CreateConversation(ctx context.Context, c Conversation) (stored Conversation, created bool, err error)
 	// ReadConversation reads one; missing is CodeNotFound, a deleted one has Deleted set.
 	ReadConversation(ctx context.Context, key ConversationKey) (Conversation, error)
@@ -521,12 +522,14 @@ type Conversation struct {
 	Defaults        Options
 	DefaultsVersion int32
 	Labels          map[string]string
-	Leaf            RowID
-	Running         ReplyID
-	Version         int64
-	Deleted         bool
-	CreateTime      time.Time
-	UpdateTime      time.Time
+	// CreateHash is of what it was created with; nil if a turn made it, or an import.
+	CreateHash []byte
+	Leaf       RowID
+	Running    ReplyID
+	Version    int64
+	Deleted    bool
+	CreateTime time.Time
+	UpdateTime time.Time
 }
 
 // ConversationQuery is one page of ListConversations: those last used before BeforeTime, or at it with a smaller key.

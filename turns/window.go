@@ -1,7 +1,6 @@
 package turns
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -33,7 +32,7 @@ func buildWindow(q Question) (window, error) {
 	}
 	budget := q.budget()
 	if own := q.overhead(); own > budget {
-		return window{}, promptTooLarge(own, budget)
+		return window{}, q.ownTooLarge(own, budget)
 	}
 	if q.Pinned == q.Turn.ID.Row() {
 		return q.window(measured(nil, q), 0), nil
@@ -147,24 +146,4 @@ func (q Question) window(m measure, n int) window {
 	}
 	w.prompt = Prompt{Options: q.Options, Messages: append(messages, Message{Role: RoleUser, Content: q.Turn.Content})}
 	return w
-}
-
-// loopTooLarge says that the calls which a turn answers, with all that they belong to, are more than the window holds.
-func (q Question) loopTooLarge(m measure, budget int64) error {
-	n := slices.IndexFunc(m.steps, step.begins) + 1
-	if n == 0 {
-		n = len(m.steps)
-	}
-	if total := m.total(n, sum(m.steps[:n])); total > budget {
-		return promptTooLarge(total, budget)
-	}
-	return &Error{Code: CodePromptTooLarge, Field: "input.content",
-		Problem: fmt.Sprintf("answers calls that began more than %d rows ago; go on with a message that answers none", len(m.steps)),
-		Meta:    map[string]string{"rows": fmt.Sprint(len(m.steps))}}
-}
-
-func promptTooLarge(tokens, limit int64) error {
-	return &Error{Code: CodePromptTooLarge, Field: "input.content",
-		Problem: fmt.Sprintf("is about %d tokens and the model's window is %d; send less", tokens, limit),
-		Meta:    map[string]string{"tokens": fmt.Sprint(tokens), "limit": fmt.Sprint(limit)}}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
@@ -104,6 +105,26 @@ func TestOfConcurrentUpdatesAtOneVersionExactlyOneIsMade(t *testing.T) {
 		got, err := workers[1].convs.GetConversation(w.ctx, &turnsv1.GetConversationRequest{ConversationId: c.GetConversationId()})
 		require.NoError(t, err)
 		require.Equal(t, c.GetVersion()+1, got.GetConversation().GetVersion())
+	})
+}
+
+func TestALateRepeatOfACreateAnswersWithTheConversationAsItIsNow(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		s := w.serve()
+		asked := func(title string) *turnsv1.Conversation {
+			return &turnsv1.Conversation{Title: title, Labels: map[string]string{"a": "1", "b": "2"}, Defaults: &turnsv1.GenerationOptions{System: "be kind"}}
+		}
+		first := s.make(asked("a"))
+		first.Title, first.Labels, first.Defaults = "new", map[string]string{"c": ""}, &turnsv1.GenerationOptions{System: "be brief"}
+		now := s.change(first, "title", "labels", "defaults")
+		late := asked("a")
+		late.ConversationId = first.GetConversationId()
+		require.True(t, proto.Equal(now, s.make(late)), "the repeat undoes nothing and adds nothing")
+		other := asked("new")
+		other.ConversationId = first.GetConversationId()
+		_, err := s.convs.CreateConversation(w.ctx, &turnsv1.CreateConversationRequest{Conversation: other})
+		w.fails(err, codes.AlreadyExists, "CONVERSATION_ID_REUSED", "NEW_ID")
+		w.stands(map[string]int{qConvs: 1})
 	})
 }
 

@@ -52,7 +52,7 @@ func (w *world) contents(conversation string) map[string]int {
 	of, got := w.ofKey(conversation), map[string]int{}
 	for table, rows := range map[string]string{
 		"turns": "", "reply_chunks": "", "conversation_defaults": "",
-		"conversations":  ` AND (title <> '' OR defaults <> '' OR subject <> '' OR labels <> '{}' OR leaf_id IS NOT NULL OR last_turn_id IS NOT NULL)`,
+		"conversations":  ` AND (title <> '' OR defaults <> '' OR subject <> '' OR labels <> '{}' OR create_hash IS NOT NULL OR leaf_id IS NOT NULL OR last_turn_id IS NOT NULL)`,
 		"provider_calls": ` AND (request_body IS NOT NULL OR end_time IS NULL)`,
 	} {
 		if n := w.number(`SELECT count(*) FROM ` + table + ` WHERE` + of + rows); n != 0 {

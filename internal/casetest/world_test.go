@@ -182,6 +182,7 @@ type worker struct {
 	convs   turnsv1.ConversationServiceClient
 	harness *servertest.Harness
 	hub     *live.Hub
+	router  *llm.Router
 }
 
 // serve starts a worker; it is drained and stopped at the test's end.
@@ -227,7 +228,7 @@ func (w *world) serveOn(store turns.Store) *worker {
 		router.Close()
 	})
 	return &worker{world: w, service: service, turns: turnsv1.NewTurnServiceClient(h.Conn),
-		convs: turnsv1.NewConversationServiceClient(h.Conn), harness: h, hub: hub}
+		convs: turnsv1.NewConversationServiceClient(h.Conn), harness: h, hub: hub, router: router}
 }
 
 // number asks the database.

@@ -12,6 +12,7 @@ CREATE TABLE conversations (
     defaults         text        NOT NULL DEFAULT '',
     defaults_version integer     NOT NULL DEFAULT 1,
     labels           jsonb       NOT NULL DEFAULT '{}',
+    create_hash      bytea,
     next_seq         bigint      NOT NULL DEFAULT 1,
     version          bigint      NOT NULL DEFAULT 1,
     leaf_id          uuid,

@@ -12,6 +12,7 @@ CREATE TABLE conversations (
     defaults         TEXT    NOT NULL DEFAULT '',
     defaults_version INTEGER NOT NULL DEFAULT 1,
     labels           TEXT    NOT NULL DEFAULT '{}',
+    create_hash      BLOB,
     next_seq         INTEGER NOT NULL DEFAULT 1,
     version          INTEGER NOT NULL DEFAULT 1,
     leaf_id          BLOB,

@@ -45,9 +45,10 @@ func (d database) useArchive(ctx context.Context, key turns.ConversationKey) err
 	return err
 }
 
-// momentary are the columns that say what a worker is doing right now, and what follows from the conversation.
+// momentary are the columns that say what a worker is doing right now, what follows from the conversation, and what it was
+// created with: a repeat of that is not to be waited for across a move.
 var momentary = map[string]string{
-	"conversations":         `conversation_key`,
+	"conversations":         `conversation_key|create_hash`,
 	"conversation_defaults": `conversation_key`,
 	"turns":                 `conversation_key|followed_until|next_lookup_at|lookups|deadline_at`,
 	"provider_calls":        `conversation_key|tenant|conversation_id|request_body`,

@@ -13,7 +13,7 @@ import (
 )
 
 const conversationColumns = `
-	c.conversation_key, c.conversation_id, c.tenant, c.subject, c.title, c.defaults, c.defaults_version, c.labels, c.leaf_id, c.version,
+	c.conversation_key, c.conversation_id, c.tenant, c.subject, c.title, c.defaults, c.defaults_version, c.labels, c.create_hash, c.leaf_id, c.version,
 	c.deleted_at IS NOT NULL AS deleted, c.create_time, c.update_time,
 	(SELECT t.id FROM turns t WHERE t.conversation_key = c.conversation_key AND t.role = 'assistant'
 		AND t.status = 'in_flight') AS running`
@@ -27,6 +27,7 @@ type conversationRow struct {
 	Defaults        string
 	DefaultsVersion int32
 	Labels          map[string]string
+	CreateHash      []byte
 	LeafID          zeronull.UUID
 	Version         int64
 	Deleted         bool
@@ -53,6 +54,7 @@ func (r *conversationRow) conversation() (turns.Conversation, error) {
 		Defaults:        defaults,
 		DefaultsVersion: r.DefaultsVersion,
 		Labels:          labels,
+		CreateHash:      r.CreateHash,
 		Leaf:            turns.RowID{UUID: uuid.UUID(r.LeafID)},
 		Running:         turns.ReplyID{UUID: uuid.UUID(r.Running)},
 		Version:         r.Version,
@@ -65,8 +67,9 @@ func (r *conversationRow) conversation() (turns.Conversation, error) {
 const createConversation = `
 WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS at
 ), stored AS (
-	INSERT INTO conversations (conversation_key, tenant, subject, conversation_id, title, defaults, labels, create_time, update_time)
-	SELECT @key, @tenant, @subject, @conversation, @title, @defaults, @labels::jsonb, m.at, m.at FROM moment m
+	INSERT INTO conversations (conversation_key, tenant, subject, conversation_id, title, defaults, labels, create_hash,
+		create_time, update_time)
+	SELECT @key, @tenant, @subject, @conversation, @title, @defaults, @labels::jsonb, @create_hash::bytea, m.at, m.at FROM moment m
 	ON CONFLICT (conversation_key) DO NOTHING
 	RETURNING conversation_key, defaults_version, create_time
 ), kept AS (` + keepDefaults + `)
@@ -84,7 +87,7 @@ func (s *Store) CreateConversation(ctx context.Context, c turns.Conversation) (t
 	}
 	_, created, err := one(ctx, s.pool, createConversation, pgx.NamedArgs{
 		"key": zeronull.UUID(c.Key), "tenant": string(c.Tenant), "subject": c.Subject, "kept": kept,
-		"conversation": zeronull.UUID(c.ID.UUID), "title": c.Title, "defaults": string(defaults), "labels": labelsOf(c.Labels),
+		"conversation": zeronull.UUID(c.ID.UUID), "title": c.Title, "defaults": string(defaults), "labels": labelsOf(c.Labels), "create_hash": c.CreateHash,
 	}, pgx.RowTo[[16]byte])
 	if err != nil {
 		return turns.Conversation{}, false, mapWrite("create conversation", err)

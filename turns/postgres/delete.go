@@ -108,7 +108,7 @@ func endRunning(ctx context.Context, tx pgx.Tx, sql string, args pgx.NamedArgs) 
 // leaveMark leaves of a conversation the mark that it was deleted.
 const leaveMark = `
 UPDATE conversations c SET deleted_at = clock_timestamp(), update_time = clock_timestamp(), version = c.version + 1, subject = '',
-	title = '', defaults = '', labels = '{}', leaf_id = NULL, last_turn_id = NULL
+	title = '', defaults = '', labels = '{}', create_hash = NULL, leaf_id = NULL, last_turn_id = NULL
 WHERE c.conversation_key = @key`
 
 const markDeleted = `

@@ -8,7 +8,7 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-const conversationColumns = `SELECT c.conversation_key, c.conversation_id, c.tenant, c.subject, c.title, c.defaults, c.defaults_version, c.labels,
+const conversationColumns = `SELECT c.conversation_key, c.conversation_id, c.tenant, c.subject, c.title, c.defaults, c.defaults_version, c.labels, c.create_hash,
 		c.leaf_id, (SELECT id FROM turns r INDEXED BY one_running_reply_per_conversation
 			WHERE r.conversation_key = c.conversation_key AND r.role = 'assistant' AND r.status = 'in_flight'),
 		c.version, c.deleted_at IS NOT NULL, c.create_time, c.update_time
@@ -17,7 +17,7 @@ const conversationColumns = `SELECT c.conversation_key, c.conversation_id, c.ten
 func scanConversation(scan func(...any) error) (c turns.Conversation, err error) {
 	var key, defaults, labels []byte
 	var created, updated int64
-	if err := scan(&key, &c.ID.UUID, &c.Tenant, &c.Subject, &c.Title, &defaults, &c.DefaultsVersion, &labels, &c.Leaf.UUID, &c.Running.UUID,
+	if err := scan(&key, &c.ID.UUID, &c.Tenant, &c.Subject, &c.Title, &defaults, &c.DefaultsVersion, &labels, &c.CreateHash, &c.Leaf.UUID, &c.Running.UUID,
 		&c.Version, &c.Deleted, &created, &updated); err != nil {
 		return c, err
 	}
@@ -30,8 +30,8 @@ func scanConversation(scan func(...any) error) (c turns.Conversation, err error)
 }
 
 const createConversation = `INSERT INTO conversations (conversation_key, tenant, subject, conversation_id, title, defaults, labels,
-		create_time, update_time)
-	VALUES (@key, @tenant, @subject, @conversation, @title, @defaults, @labels, @now, @now)
+		create_hash, create_time, update_time)
+	VALUES (@key, @tenant, @subject, @conversation, @title, @defaults, @labels, @create_hash, @now, @now)
 	ON CONFLICT (conversation_key) DO NOTHING`
 
 // CreateConversation implements turns.Conversations.
@@ -42,7 +42,7 @@ func (s *Store) CreateConversation(ctx context.Context, c turns.Conversation) (s
 	}
 	err = s.writeTx(ctx, "create conversation", func(t *tx) error {
 		created, err = t.won(createConversation, append(args, arg("tenant", string(c.Tenant)), arg("subject", c.Subject),
-			blob("conversation", c.ID.UUID), arg("now", t.now))...)
+			blob("conversation", c.ID.UUID), bytesArg("create_hash", c.CreateHash), arg("now", t.now))...)
 		if err != nil {
 			return err
 		}

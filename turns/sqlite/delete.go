@@ -22,7 +22,7 @@ func (t *tx) openConversation(key turns.ConversationKey) (open bool, err error) 
 }
 
 const markDeleted = `UPDATE conversations SET deleted_at = @now, update_time = @now, version = version + 1, subject = '', title = '',
-		defaults = '', labels = '{}', leaf_id = NULL, last_turn_id = NULL
+		defaults = '', labels = '{}', create_hash = NULL, leaf_id = NULL, last_turn_id = NULL
 	WHERE conversation_key = @key`
 
 const dropLine = `UPDATE turns INDEXED BY turns_in_line SET waiting = ''

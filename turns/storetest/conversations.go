@@ -16,7 +16,7 @@ func conversations() []promise {
 		{"a key that is taken gives what is stored", aTakenKeyGivesWhatIsStored},
 		{"a missing conversation is not found", aMissingConversationIsNotFound},
 		{"a conversation names its leaf and its running reply", aConversationNamesItsLeaf},
-		{"an update replaces title, defaults and labels at the expected version", anUpdateReplaces},
+		{"an update replaces title, defaults and labels at the expected version, and not what it was created with", anUpdateReplaces},
 		{"an update at another version changes nothing", anUpdateElsewhereChangesNothing},
 		{"an update makes a claim at the old version lose", anUpdateMovesTheVersion},
 		{"a deleted conversation reads as deleted and is not listed", aDeletedConversationIsNotListed},
@@ -30,7 +30,7 @@ func conversations() []promise {
 
 func (w *world) made(c conversation) turns.Conversation {
 	return turns.Conversation{Key: c.key, ID: c.id, Tenant: c.tenant, Subject: "subject", Title: "title",
-		Defaults: turns.Options{Model: "demo"}, DefaultsVersion: 1, Labels: map[string]string{"a": "1", "b": "2"}}
+		Defaults: turns.Options{Model: "demo"}, DefaultsVersion: 1, Labels: map[string]string{"a": "1", "b": "2"}, CreateHash: []byte("created")}
 }
 
 func (w *world) create(c turns.Conversation) turns.Conversation {
@@ -93,12 +93,13 @@ func anUpdateReplaces(t *testing.T, w *world) {
 	c := newConversation()
 	stored := w.create(w.made(c))
 	change := stored
+	change.CreateHash = []byte("other")
 	change.Title, change.Defaults, change.Labels = "new", turns.Options{System: "s"}, map[string]string{"c": "3"}
 	change.DefaultsVersion = 2
 	updated, err := w.Store.UpdateConversation(w.ctx, change, 1)
 	require.NoError(t, err)
 	require.True(t, updated)
-	change.Version = 2
+	change.Version, change.CreateHash = 2, stored.CreateHash
 	equal(t, change, w.conversation(c), cmpopts.IgnoreFields(change, "UpdateTime"))
 }
 

@@ -33,7 +33,8 @@ type Conversation struct {
 	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
 	// Title for people to read.
 	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
-	// Options of every turn that does not set its own.
+	// Options of every turn that does not set its own. Where they name a model it must be configured, and take the others of
+	// them. If it is not, or does not, later on, a turn that they fail names them as the field at fault.
 	Defaults *GenerationOptions `protobuf:"bytes,3,opt,name=defaults,proto3" json:"defaults,omitempty"`
 	// Labels to search by.
 	Labels map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

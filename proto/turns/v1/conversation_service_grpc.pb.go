@@ -34,7 +34,8 @@ const (
 //
 // ConversationService keeps conversations. Nobody has to create one: the first turn that names it does so too.
 type ConversationServiceClient interface {
-	// CreateConversation adds a conversation. A repeat with the same id and the same fields succeeds and adds nothing.
+	// CreateConversation adds a conversation. A repeat with the same id and the fields that it was created with
+	// succeeds and adds nothing: it answers with the conversation as it is now, whatever was updated since.
 	CreateConversation(ctx context.Context, in *CreateConversationRequest, opts ...grpc.CallOption) (*CreateConversationResponse, error)
 	// GetConversation returns a conversation.
 	GetConversation(ctx context.Context, in *GetConversationRequest, opts ...grpc.CallOption) (*GetConversationResponse, error)
@@ -111,7 +112,8 @@ func (c *conversationServiceClient) DeleteConversation(ctx context.Context, in *
 //
 // ConversationService keeps conversations. Nobody has to create one: the first turn that names it does so too.
 type ConversationServiceServer interface {
-	// CreateConversation adds a conversation. A repeat with the same id and the same fields succeeds and adds nothing.
+	// CreateConversation adds a conversation. A repeat with the same id and the fields that it was created with
+	// succeeds and adds nothing: it answers with the conversation as it is now, whatever was updated since.
 	CreateConversation(context.Context, *CreateConversationRequest) (*CreateConversationResponse, error)
 	// GetConversation returns a conversation.
 	GetConversation(context.Context, *GetConversationRequest) (*GetConversationResponse, error)

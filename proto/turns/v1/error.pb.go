@@ -37,8 +37,9 @@ const (
 	ErrorReason_ERROR_REASON_CONTENT_EMPTY ErrorReason = 2
 	// The content is over the size limit. INVALID_ARGUMENT with metadata size and limit, both in bytes; DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_CONTENT_TOO_LARGE ErrorReason = 3
-	// Even without history the turn does not fit the model's window. INVALID_ARGUMENT with metadata tokens and limit;
-	// DO_NOT_RETRY.
+	// What can't be left out of the prompt does not fit the model's window: the system text and the tools, the turn itself, or
+	// the calls that it answers with what led to them. The field and its description say which, and what to send instead.
+	// INVALID_ARGUMENT with metadata tokens and limit; DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_PROMPT_TOO_LARGE ErrorReason = 4
 	// The models file has no such model. INVALID_ARGUMENT with metadata model; DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_UNKNOWN_MODEL ErrorReason = 5
