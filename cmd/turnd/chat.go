@@ -76,7 +76,11 @@ func canDim(f *os.File) bool {
 }
 
 func (c *chatCmd) run(ctx context.Context, ends chatEnds) (err error) {
-	path, err := c.recordPath()
+	p, err := c.proof()
+	if err != nil {
+		return err
+	}
+	path, err := c.recordPath(p)
 	if err != nil {
 		return err
 	}
@@ -102,8 +106,9 @@ func (c *chatCmd) run(ctx context.Context, ends chatEnds) (err error) {
 	return t.loop(ctx, ends.in)
 }
 
-// recordPath is the file of the turn in flight. Each server and tenant has its own, as ids of one mean nothing to another.
-func (c *chatCmd) recordPath() (string, error) {
+// recordPath is the file of the turn in flight. Each server, tenant and key has its own, as ids of one mean nothing to
+// another.
+func (c *chatCmd) recordPath(p proof) (string, error) {
 	if c.Record != "" {
 		return c.Record, nil
 	}
@@ -111,7 +116,11 @@ func (c *chatCmd) recordPath() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256([]byte(c.Server + "\x00" + c.Tenant))
+	whose := c.Server + "\x00" + c.Tenant
+	if id := p.id(); id != "" {
+		whose += "\x00" + id
+	}
+	sum := sha256.Sum256([]byte(whose))
 	return filepath.Join(dir, "chat-"+hex.EncodeToString(sum[:6])+".json"), nil
 }
 

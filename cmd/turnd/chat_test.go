@@ -15,6 +15,7 @@ import (
 
 	fake "github.com/turnd/turnd/client/clienttest"
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+	"github.com/turnd/turnd/turns/access"
 )
 
 const (
@@ -281,23 +282,26 @@ func chatAt(server, tenant string) chatCmd {
 	return chatCmd{dialFlags: dialFlags{Server: server}, Tenant: tenant}
 }
 
-func TestTheRecordOfAChatIsKeptPerServerAndTenant(t *testing.T) {
+func TestTheRecordOfAChatIsKeptPerServerTenantAndKey(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", "/state")
 	paths := map[string]bool{}
-	for _, c := range []chatCmd{chatAt("a:1", ""), chatAt("b:1", ""), chatAt("a:1", "x")} {
-		path, err := c.recordPath()
-		require.NoError(t, err)
-		require.Equal(t, "/state/turnd", filepath.Dir(path))
-		paths[path] = true
+	key := proof(access.Mint().Reveal())
+	for _, p := range []proof{"", key, proof(access.Mint().Reveal())} {
+		for _, c := range []chatCmd{chatAt("a:1", ""), chatAt("b:1", ""), chatAt("a:1", "x")} {
+			path, err := c.recordPath(p)
+			require.NoError(t, err)
+			require.Equal(t, "/state/turnd", filepath.Dir(path))
+			paths[path] = true
+		}
 	}
-	require.Len(t, paths, 3)
+	require.Len(t, paths, 9)
 	t.Setenv("XDG_STATE_HOME", "relative")
 	t.Setenv("HOME", "/home/x")
-	path, err := (&chatCmd{}).recordPath()
+	path, err := (&chatCmd{}).recordPath("")
 	require.NoError(t, err)
 	require.Equal(t, "/home/x/.local/state/turnd", filepath.Dir(path))
 	t.Setenv("HOME", "")
-	_, err = (&chatCmd{}).recordPath()
+	_, err = (&chatCmd{}).recordPath("")
 	require.ErrorContains(t, err, "--record")
 }
 

@@ -16,6 +16,8 @@ type cli struct {
 	Migrate  migrateCmd  `cmd:"" help:"Bring a database to this build's schema, or see how it stands."`
 	Probe    probeCmd    `cmd:"" help:"Find out what an endpoint of a models file can do about lost answers. Spends tokens, and says how many first."`
 	Chat     chatCmd     `cmd:"" help:"Talk to a service from a terminal."`
+	Keys     keysCmd     `cmd:"" help:"Create, list and revoke API keys. The database may be served meanwhile."`
+	Subjects subjectsCmd `cmd:"" help:"Suspend subjects, reinstate and list them. The database may be served meanwhile."`
 	Held     heldCmd     `cmd:"" help:"See and decide about replies of which nobody knows whether the model answered."`
 	Export   exportCmd   `cmd:"" help:"Copy conversations out of a database, as JSON lines. The database may be served meanwhile."`
 	Import   importCmd   `cmd:"" help:"Bring conversations of such a file into a database, of whichever engine."`
@@ -122,6 +124,7 @@ func variables(app *kong.Application) []string {
 		}
 		return next(nil)
 	})
+	names = append(names, keyVariable)
 	slices.Sort(names)
 	return slices.Compact(names)
 }

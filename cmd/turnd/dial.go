@@ -13,15 +13,16 @@ import (
 	"github.com/turnd/turnd/internal/certs"
 )
 
-// dialFlags say where a service is, and how each side knows the other. They have no variables: whom a person talks to is
-// said on the command line.
+// dialFlags say where a service is, and how each side knows the other. Apart from the proof of who
+// calls they have no variables: whom a person talks to is said on the command line.
 type dialFlags struct {
-	Server    string `default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Where the service is. Off this machine it is spoken to by TLS."`
-	TLS       bool   `name:"tls" help:"Speak TLS on this machine too, and trust the roots of the system."`
-	CA        string `name:"ca" placeholder:"FILE" help:"Speak TLS, and trust the certificates of this PEM file instead."`
-	Cert      string `name:"cert" placeholder:"FILE" help:"Speak TLS, and show this certificate (PEM) to a service that asks for one; with --client-key."`
-	ClientKey string `name:"client-key" placeholder:"FILE" help:"Private key (PEM) of --cert."`
-	Insecure  bool   `help:"Speak without TLS to another machine: whoever is on the way reads everything, and can change it."`
+	Server       string `default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Where the service is. Off this machine it is spoken to by TLS."`
+	TLS          bool   `name:"tls" help:"Speak TLS on this machine too, and trust the roots of the system."`
+	CA           string `name:"ca" placeholder:"FILE" help:"Speak TLS, and trust the certificates of this PEM file instead."`
+	Cert         string `name:"cert" placeholder:"FILE" help:"Speak TLS, and show this certificate (PEM) to a service that asks for one; with --client-key."`
+	ClientKey    string `name:"client-key" placeholder:"FILE" help:"Private key (PEM) of --cert."`
+	presentFlags `embed:""`
+	Insecure     bool `help:"Speak without TLS to another machine: whoever is on the way reads everything, and can change it."`
 }
 
 // check finds what flags alone can tell.
@@ -46,6 +47,13 @@ func (f dialFlags) dial(notes io.Writer, opts ...grpc.DialOption) (*grpc.ClientC
 	secure, err := f.security(notes)
 	if err != nil {
 		return nil, err
+	}
+	p, err := f.proof()
+	if err != nil {
+		return nil, err
+	}
+	if p != "" {
+		secure = append(secure, grpc.WithPerRPCCredentials(p))
 	}
 	return client.Dial(f.address(), append(secure, opts...)...)
 }

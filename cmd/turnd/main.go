@@ -5,6 +5,8 @@
 //	turnd migrate up|status  bring a database to this build's schema, or see how it stands
 //	turnd probe ENDPOINT     find out what an endpoint can do about lost answers
 //	turnd chat               talk to a service from a terminal
+//	turnd keys               create, list and revoke API keys
+//	turnd subjects           suspend subjects, reinstate and list them
 //	turnd held               see and decide about replies of unknown outcome
 //	turnd export, import     copy conversations out of a database and into one
 //	turnd purge              delete conversations that nobody has used for a time
@@ -30,6 +32,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"github.com/turnd/turnd/turns/access"
 )
 
 func main() {
@@ -58,7 +62,7 @@ func run(ctx context.Context, args, environ []string, stderr io.Writer) int {
 		return exitOK
 	}
 	for _, line := range strings.Split(err.Error(), "\n") {
-		fmt.Fprintln(stderr, "turnd: "+line)
+		fmt.Fprintln(stderr, "turnd: "+access.Conceal(line))
 	}
 	var usage usageError
 	if !errors.As(err, &usage) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"log/slog"
+	"regexp"
 	"strings"
 )
 
@@ -77,6 +78,12 @@ func IsID(text string) bool {
 	raw, err := letters.DecodeString(text)
 	return err == nil && len(raw) == idBytes && len(text) == idLength
 }
+
+// inText finds keys within a text, whole or not, up to what can't be of one.
+var inText = regexp.MustCompile(`(turnd_[a-z2-7]{16})_[^\s"'` + "`" + `]*`)
+
+// Conceal takes the secrets out of a text that may have keys in it, such as a command line that was mistyped.
+func Conceal(text string) string { return inText.ReplaceAllString(text, "${1}_***") }
 
 // ID is the public part, by which the key is found.
 func (t Text) ID() string { return t.id }
