@@ -136,7 +136,11 @@ func sameTurnHelps(a turnsv1.RetryAdvice) bool {
 // cause says what has failed. Where nothing of turnd has answered, the likely cause is that it is not there.
 func (w ways) cause(e *client.Error) string {
 	if e.Reason == turnsv1.ErrorReason_ERROR_REASON_UNSPECIFIED && e.Code == codes.Unavailable {
-		return fmt.Sprintf("%s; is turnd serve running at %s?", status.Convert(e.Unwrap()).Message(), w.address)
+		words := status.Convert(e.Unwrap()).Message()
+		if advice := adviceOnTLS(words); advice != "" {
+			return words + advice
+		}
+		return fmt.Sprintf("%s; is turnd serve running at %s?", words, w.address)
 	}
 	return e.Error()
 }

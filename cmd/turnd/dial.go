@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -85,4 +86,22 @@ func flagOf(err error, flags map[certs.Role]string) error {
 		return fmt.Errorf("%s: %w", flags[bad.Role], err)
 	}
 	return err
+}
+
+// handshakes are what a failed connection says when the two sides do not agree on TLS, and what to do then.
+var handshakes = []struct{ says, do string }{
+	{"looked like an HTTP/1.1 header", "it may speak TLS only, see --tls and --ca"},
+	{"does not look like a TLS handshake", "it speaks without TLS"},
+	{"signed by unknown authority", "name who signed its certificate by --ca"},
+	{"certificate required", "it asks for a certificate, see --cert and --client-key"},
+}
+
+// adviceOnTLS is what to do about a failed connection, to be put behind its words; empty if it is not about TLS.
+func adviceOnTLS(words string) string {
+	for _, h := range handshakes {
+		if strings.Contains(words, h.says) {
+			return "; " + h.do
+		}
+	}
+	return ""
 }

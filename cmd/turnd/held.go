@@ -78,7 +78,7 @@ func refusalInWords(err error, address string) error {
 		}
 	}
 	if st.Code() == codes.Unavailable || st.Code() == codes.DeadlineExceeded {
-		return fmt.Errorf("no answer from %s: %s", address, st.Message())
+		return fmt.Errorf("no answer from %s: %s%s", address, st.Message(), adviceOnTLS(st.Message()))
 	}
 	return fmt.Errorf("%s: %s", st.Code(), st.Message())
 }
