@@ -145,7 +145,7 @@ func (a *app) makeService(ctx context.Context) (err error) {
 
 // showGauges shows what this worker runs, and what waits in the database as of the last sweep.
 func (a *app) showGauges() error {
-	return errors.Join(
+	return errors.Join(a.showExpiry(),
 		a.tel.Gauge("turnd.in_flight", "{reply}", "Replies that this worker runs.", func() int64 { return int64(a.service.InFlight()) }),
 		a.tel.Gauge("turnd.held", "{reply}", "Held replies in the database, counted up to 10000.", func() int64 { return int64(a.service.Backlog().Held) }),
 		a.tel.Gauge("turnd.oldest_claim", "s", "Age of the reply in the database that has been in flight for longest.",
