@@ -229,4 +229,18 @@ func theChargeIsTheSum(t *testing.T, w *world) {
 	}
 	require.Zero(t, w.open())
 	w.sumsHold()
+	w.chargesFollow()
+	require.Greater(t, w.count("SELECT count(*) FROM quota_reservations"), int64(5), "the crowd did something")
+}
+
+// chargesFollow demands that each closed reservation of a turn that is stored is what its rows say, in words of its own.
+func (w *world) chargesFollow() {
+	w.t.Helper()
+	const newest = "(SELECT a.reason FROM turns a WHERE a.conversation_key = q.conversation_key AND a.responds_to = q.turn_id AND" +
+		" a.generation = q.generation ORDER BY CASE WHEN a.status = 'abandoned' THEN 1 ELSE 0 END, a.attempt DESC LIMIT 1)"
+	const taken = "(SELECT sum(p.input_tokens + p.output_tokens) FROM provider_calls p WHERE p.conversation_key = q.conversation_key AND" +
+		" p.turn_id = q.turn_id AND p.generation = q.generation)"
+	require.Zero(w.t, w.count("SELECT count(*) FROM quota_reservations q JOIN turns u ON u.conversation_key = q.conversation_key AND"+
+		" u.id = q.turn_id AND NOT u.erased WHERE NOT q.open AND (q.tokens <> COALESCE("+taken+", 0) OR q.turns <> CASE WHEN "+taken+
+		" IS NULL OR "+newest+" IN ('provider_error', 'provider_refused', 'empty') THEN 0 ELSE 1 END)"))
 }
