@@ -29,8 +29,17 @@ func TestWhatTheManualOfOperationsQuotesIsSaidByTheProgram(t *testing.T) {
 		require.Contains(t, said, `env:"`+name+`"`)
 	}
 	for _, name := range regexp.MustCompile("`--([a-z-]+)`").FindAllStringSubmatch(string(manual), -1) {
-		require.Contains(t, said, `env:"TURND_`+strings.ToUpper(strings.ReplaceAll(name[1], "-", "_"))+`"`)
+		variable := `env:"TURND_` + strings.ToUpper(strings.ReplaceAll(name[1], "-", "_")) + `"`
+		require.True(t, strings.Contains(said, variable) || regexp.MustCompile(`\n\t`+field(name[1])+` +[a-z*]`).MatchString(said), name[1])
 	}
+}
+
+// field is the field of a command that a flag without a variable fills.
+func field(flag string) (name string) {
+	for word := range strings.SplitSeq(flag, "-") {
+		name += strings.ToUpper(word[:1]) + word[1:]
+	}
+	return name
 }
 
 // metricIsMade compares without the dots: turnd_in_flight is turnd.in_flight in the code.
