@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long history broken chaos chaos-selftest model wire
+.PHONY: help build run test check generate check-generate lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants history broken chaos chaos-selftest model wire
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ tree: ## Show that one session of edits, stops and tool calls ends the same on e
 
 long: ## Show that the 5,000th turn of a conversation costs what its 50th did, in rows, bytes and time (SHORT=1).
 	$(VERDICT) long .ci/checks long
+
+tenants: ## Show that another tenant's ids answer as missing ones do, by the same statements, and that planted leaks are found (SHORT=1).
+	$(VERDICT) tenants .ci/checks tenants
 
 history: ## Show that no history makes an invalid request: a million builds on five wires, judged from outside (SHORT=1, SEED=n).
 	$(VERDICT) history .ci/history

@@ -44,6 +44,10 @@ func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buf.Free()
 	raw := buf.ReadOnlyData()
+	if isTooMuch(raw, m.ProtoReflect().Descriptor()) {
+		c.mark(m, fault{much: true})
+		return nil
+	}
 	if proto.Unmarshal(raw, m) != nil {
 		c.mark(m, findFault(raw, m.ProtoReflect().Descriptor()))
 	}
@@ -53,8 +57,11 @@ func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 func (c *codec) mark(m proto.Message, f fault) {
 	proto.Reset(m)
 	kind := byte(0)
-	if f.utf8 {
+	switch {
+	case f.utf8:
 		kind = 1
+	case f.much:
+		kind = 2
 	}
 	value := append(c.secret[:len(c.secret):len(c.secret)], kind)
 	value = append(value, f.path...)
@@ -73,7 +80,10 @@ func (c *codec) complaint(m proto.Message) error {
 		return nil
 	}
 	kind, path := value[len(c.secret)], string(value[len(c.secret)+1:])
-	if kind == 1 {
+	switch kind {
+	case 2:
+		return &turns.Error{Code: turns.CodeInvalidField, Problem: fmt.Sprintf("the request has more than %d fields in all; send less at a time", maxFields)}
+	case 1:
 		return &turns.Error{Code: turns.CodeInvalidField, Field: path, Problem: "is not valid UTF-8; send text as UTF-8"}
 	}
 	return &turns.Error{Code: turns.CodeInvalidField, Field: path, Problem: "can't be decoded as a protobuf message"}

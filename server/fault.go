@@ -18,6 +18,8 @@ type fault struct {
 	path string
 	// utf8 says that the field is a string which is not UTF-8; else the bytes themselves are no message.
 	utf8 bool
+	// much says that the message was not decoded, since there is too much in it.
+	much bool
 }
 
 // findFault looks for the first thing that keeps raw from being decoded as a message, by walking the bytes along its

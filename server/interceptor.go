@@ -31,6 +31,7 @@ type gate struct {
 func (g *gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 	ctx, _, leave := g.calls.enter(ctx, info.FullMethod)
 	defer leave()
+	arrived(ctx)
 	defer g.finish(ctx, info.FullMethod, &err)
 	if ctx, _, err = g.admit(ctx, info.FullMethod); err != nil {
 		return nil, err
@@ -122,6 +123,7 @@ func (s *checkedStream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
+	arrived(s.ctx)
 	return s.check(m)
 }
 

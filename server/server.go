@@ -50,6 +50,9 @@ type Config struct {
 	// SniffTimeout is how long a new connection may take to show its protocol, with the handshake of TLS before, and an
 	// HTTP request its header: 5 s.
 	SniffTimeout time.Duration
+	// ArrivalTime is how long the request of a call may take to arrive, from its header on: 30 s. A call whose request does
+	// not is ended as CANCELLED.
+	ArrivalTime time.Duration
 	// MaxConnections bounds open connections on a listener; further ones wait in the kernel's queue: 8192. A quarter of
 	// them can be such that have not shown their protocol; with one more, the longest silent is closed.
 	MaxConnections int
@@ -71,6 +74,7 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.Grace, 30*time.Second)
 	orDefault(&c.Recheck, 10*time.Second)
 	orDefault(&c.SniffTimeout, 5*time.Second)
+	orDefault(&c.ArrivalTime, 30*time.Second)
 	orDefault(&c.MaxConnections, 8192)
 	orDefault(&c.MaxStreams, 1024)
 	return c
@@ -159,6 +163,7 @@ func New(cfg Config) (*Server, error) {
 // is noticed within Time and Timeout together, so a follower whose machine went away does not stay for hours.
 func (s *Server) options(g *gate) []grpc.ServerOption {
 	opts := []grpc.ServerOption{
+		grpc.InTapHandle(arrivals{s.cfg.ArrivalTime}.begin),
 		grpc.UnaryInterceptor(g.unary),
 		grpc.StreamInterceptor(g.stream),
 		grpc.UnknownServiceHandler(unknownMethod),

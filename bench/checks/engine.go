@@ -20,6 +20,8 @@ type engine struct {
 	url    string
 	driver string
 	dsn    string
+	// log is the file to which its server logs every statement, if it does.
+	log string
 }
 
 func (l *lab) sqlite(scene string) engine {

@@ -34,11 +34,12 @@ var checks = map[string]func(*lab) error{
 	"tree":      tree,
 	"limits":    limits,
 	"long":      long,
+	"tenants":   tenants,
 }
 
 func main() {
 	if len(os.Args) != 2 || checks[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: checks once|twice|killed|broken|stop|again|late|lag|failover|providers|takeover|ambiguous|storm|tree|limits|long")
+		fmt.Fprintln(os.Stderr, "usage: checks once|twice|killed|broken|stop|again|late|lag|failover|providers|takeover|ambiguous|storm|tree|limits|long|tenants")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

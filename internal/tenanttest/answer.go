@@ -134,3 +134,19 @@ func steady(m protoreflect.Message) {
 		return true
 	})
 }
+
+// Others are ids of somebody's that the answer names although they were not asked about.
+func (a Answer) Others(somebodys []IDs) (named []string) {
+	text := a.Text(a.ids)
+	for _, raw := range a.Messages {
+		text += fmt.Sprint(raw)
+	}
+	for _, ids := range somebodys {
+		for _, id := range []string{ids.Conversation, ids.Turn, ids.Reply} {
+			if id != a.ids.Conversation && id != a.ids.Turn && id != a.ids.Reply && strings.Contains(text, id) {
+				named = append(named, id)
+			}
+		}
+	}
+	return named
+}

@@ -15,7 +15,7 @@ type IDs struct {
 	Tokens map[string]string
 }
 
-// tokenID is how many bytes of each page token name a row; they stand at its end.
+// tokenID is the size of an id in a page token. A token ends with one or two.
 const tokenID = 16
 
 // Missing are ids in the place of these that nobody has. Page tokens keep their form, and point to where nothing is.
@@ -26,8 +26,13 @@ func (i IDs) Missing() (IDs, error) {
 		if err != nil || len(raw) <= tokenID {
 			return none, fmt.Errorf("the page token of %s is not of the form that this package knows", method)
 		}
-		id := uuid.New()
-		none.Tokens[method] = base64.RawURLEncoding.EncodeToString(append(raw[:len(raw)-tokenID:len(raw)-tokenID], id[:]...))
+		for end := len(raw); end > tokenID; end -= tokenID {
+			id := uuid.New()
+			if at := raw[end-tokenID : end]; uuid.UUID(at) != uuid.Nil { // a nil one names nothing
+				copy(at, id[:])
+			}
+		}
+		none.Tokens[method] = base64.RawURLEncoding.EncodeToString(raw)
 	}
 	return none, nil
 }
