@@ -69,6 +69,13 @@ func TestAKeyIsMadeUsedAndRevokedWhileItsDatabaseIsServed(t *testing.T) {
 		require.Equal(t, 0, whole.code(), whole.err.String())
 		p.until(func() bool { return p.reads(late) == codes.Unauthenticated })
 		require.Equal(t, codes.NotFound, p.reads(other))
+		require.NotContains(t, p.err.String(), "auth is none")
+		held := launch(t, []string{"TURND_KEY=" + other.Reveal()}, "held", "--server", p.ready.Listen)
+		require.Equal(t, 1, held.code())
+		require.Contains(t, held.err.String(), "SCOPE_MISSING")
+		operator := mints(t, database, "--tenant", "other", "--subject", "ops", "--scopes", "operator")
+		held = launch(t, []string{"TURND_KEY=" + operator.Reveal()}, "held", "--server", p.ready.Listen)
+		require.Equal(t, 0, held.code(), held.err.String())
 		require.Equal(t, 2, strings.Count(prints(t, "keys", "list", "--database-url", database), "revoked"))
 
 		p.signal(syscall.SIGTERM)
@@ -99,6 +106,7 @@ func TestASuspendedSubjectSendsNothingNewAndIsReinstated(t *testing.T) {
 			return status.Code(err)
 		}
 		require.Equal(t, codes.OK, sends())
+		require.Contains(t, p.err.String(), "WRN auth is none: whoever can connect")
 		prints(t, append([]string{"subjects", "suspend"}, of...)...)
 		require.Contains(t, prints(t, "subjects", "list", "--database-url", database), "default")
 		p.until(func() bool { return sends() == codes.PermissionDenied })

@@ -1,7 +1,11 @@
 package postgres
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/turnd/turnd/internal/pgtest"
 	"github.com/turnd/turnd/turns/access"
@@ -10,4 +14,26 @@ import (
 
 func TestTheStoreKeepsKeysAndSuspensions(t *testing.T) {
 	accesstest.Run(t, func(t testing.TB) access.Store { return opened(t, pgtest.Reused(t, pgtest.Migrate)).store })
+}
+
+func TestKeysAndSuspensionsAreReadByTheirIndexes(t *testing.T) {
+	d := open(t)
+	const filled = `INSERT INTO api_keys (key_id, hash, tenant, subject, scopes, create_time)
+		SELECT 'key' || n, '\x01', 'tenant' || n % 1000, 'ann', 'read', now() FROM generate_series(1, 20000) n;
+		INSERT INTO suspensions SELECT 'tenant' || n % 1000, 'subject' || n, now() FROM generate_series(1, 20000) n;
+		ANALYZE api_keys; ANALYZE suspensions`
+	require.NoError(t, d.exec(t.Context(), filled))
+	for name, statement := range map[string]string{
+		"findKey": findKey, "listKeys": listKeys, "listKeysOf": listKeysOf, "revokeKey": revokeKey,
+		"isSuspended": isSuspended, "reinstate": reinstate, "listSuspended": listSuspended,
+	} {
+		args := pgx.NamedArgs{"id": "key7", "after": "key1", "limit": 50, "tenant": "tenant7", "subject": "subject7"}
+		rows, err := d.rows.Query(t.Context(), "EXPLAIN "+statement, args)
+		require.NoError(t, err, name)
+		steps, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err, name)
+		plan := strings.Join(steps, "\n")
+		require.Regexp(t, `Index (Only )?Scan|Bitmap Index Scan`, plan, name)
+		require.NotContains(t, plan, "Seq Scan", name)
+	}
 }
