@@ -481,3 +481,22 @@ func TestAnotherTenantHasAnotherQuota(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
+
+func TestATurnInLineIsCountedWhenItIsSentAndNotWhenItStarts(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.settings.Submissions = turns.SubmissionLimits{PerMinute: 2, SubjectTurns: 2}
+		w.lets = limiter.Config{Submissions: 2}
+		s := w.serve()
+		w.script(gate("first", "mid", 64, 20), plain(4))
+		in, running := s.busyAt()
+		waits := enqueuing(in.GetConversationId(), "two")
+		_, err := s.submit(waits)
+		require.NoError(t, err)
+		_, err = s.submit(enqueuing(in.GetConversationId(), "three"))
+		w.limited(err, "submissions_per_minute")
+		require.NoError(t, w.provider.OpenGate("mid"))
+		running.completes()
+		s.turn(waits, nil).completes()
+		w.uses(2)
+	})
+}
