@@ -17,6 +17,7 @@ import (
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 	"github.com/turnd/turnd/turns"
 	"github.com/turnd/turnd/turns/limiter"
+	"github.com/turnd/turnd/turns/storetest"
 )
 
 // after is the wait that a refusal names.
@@ -201,22 +202,19 @@ func TestADoubleClickOnRegenerateCountsOnce(t *testing.T) {
 
 func TestDeliveriesOfOneTurnAtTheSameMomentCountOnce(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
-		w.lets = limiter.Config{Submissions: 20}
-		s := w.serve()
+		w.lets = limiter.Config{Submissions: 2}
+		faults := storetest.NewFaults(w.store())
+		s := w.serveOn(faults)
 		in := ask(newID(), newID(), "hi")
-		var all sync.WaitGroup
-		for range 10 {
-			all.Go(func() {
-				_, err := s.submit(in)
-				require.NoError(t, err)
-			})
-		}
-		all.Wait()
-		for i := range 19 {
-			_, err := s.submit(ask(newID(), newID(), "more"))
-			require.NoError(t, err, "turn %d", i)
-		}
-		_, err := s.submit(ask(newID(), newID(), "and more"))
+		arrived, open := faults.Gate("Claim")
+		slower := s.turn(in, nil)
+		<-arrived
+		s.turn(in, nil).completes()
+		open()
+		require.Equal(t, replayed, slower.completes().result)
+		_, err := s.submit(ask(newID(), newID(), "more"))
+		require.NoError(t, err)
+		_, err = s.submit(ask(newID(), newID(), "and more"))
 		w.limited(err, "submissions_per_minute")
 	})
 }
@@ -335,15 +333,22 @@ func TestTurnsInLineWaitForAPlaceOfTheirSubject(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
 		w.settings.MaxSubjectInFlight = 1
 		w.settings.Sweep = time.Hour // whoever waits is roused by what ends
-		s := w.serve()
+		faults := storetest.NewFaults(w.store())
+		s := w.serveOn(faults)
 		w.script(gate("first", "one", 64, 20), gate("other", "two", 64, 20), plain(16))
-		in := ask(newID(), newID(), "first")
-		first := s.turn(in, nil)
-		first.at(1)
-		waits := enqueuing(in.GetConversationId(), "second")
-		_, err := s.submit(waits)
+		_, first := s.busyAt()
+		busy := ask(newID(), newID(), "other")
+		_, err := s.turns.SubmitTurn(w.subject("another"), &turnsv1.SubmitTurnRequest{Input: busy})
+		require.NoError(t, err)
+		waits := enqueuing(busy.GetConversationId(), "second")
+		_, err = s.submit(waits)
 		require.NoError(t, err)
 		line := s.followTurn(waits)
+		line.waits(0)
+		looks := faults.Calls("Lookup")
+		require.NoError(t, w.provider.OpenGate("two"))
+		w.eventually(func() bool { return faults.Calls("Lookup") > looks && w.number(qInFlight) == 1 })
+		w.stands(map[string]int{`SELECT count(*) FROM turns WHERE waiting <> ''`: 1})
 		require.NoError(t, w.provider.OpenGate("one"))
 		first.completes()
 		line.completes()

@@ -253,6 +253,7 @@ func TestTheMinuteIsExactAcrossWorkers(t *testing.T) {
 
 func TestAHoldKeepsItsReservationAndItsReleaseGivesItBack(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
+		w.settings.Sweep = time.Hour // who ends a reply settles it
 		w.settings.Submissions = turns.SubmissionLimits{SubjectTurns: 1}
 		s := w.serve()
 		_, r := s.hold()
@@ -288,6 +289,7 @@ func TestAHeldReplyThatIsCompletedHasUsedItsTurn(t *testing.T) {
 
 func TestATurnTakenOutOfLineGivesItsReservationBack(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
+		w.settings.Sweep = time.Hour
 		w.settings.Submissions = turns.SubmissionLimits{SubjectTurns: 2}
 		s := w.serve()
 		w.script(gate("first", "mid", 64, 20), plain(4))
@@ -484,6 +486,7 @@ func TestAnotherTenantHasAnotherQuota(t *testing.T) {
 
 func TestATurnInLineIsCountedWhenItIsSentAndNotWhenItStarts(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
+		w.settings.Sweep = time.Hour // what would be too early is not looked at again
 		w.settings.Submissions = turns.SubmissionLimits{PerMinute: 2, SubjectTurns: 2}
 		w.lets = limiter.Config{Submissions: 2}
 		s := w.serve()
