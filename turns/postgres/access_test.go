@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -36,4 +38,19 @@ func TestKeysAndSuspensionsAreReadByTheirIndexes(t *testing.T) {
 		require.Regexp(t, `Index (Only )?Scan|Bitmap Index Scan`, plan, name)
 		require.NotContains(t, plan, "Seq Scan", name)
 	}
+}
+
+// useAccess calls each method of access.Store once.
+func (d database) useAccess(ctx context.Context) error {
+	s := d.store
+	_, createErr := s.CreateKey(ctx, access.Key{ID: "key", Hash: make([]byte, 32), Tenant: "tenant", Subject: "ann", Scopes: access.Scopes()})
+	_, _, findErr := s.FindKey(ctx, "key")
+	_, listErr := s.ListKeys(ctx, "", "", 50)
+	_, ofErr := s.ListKeys(ctx, "tenant", "", 50)
+	_, revokeErr := s.RevokeKey(ctx, "key")
+	suspendErr := s.Suspend(ctx, "tenant", "ann")
+	_, isErr := s.Suspended(ctx, "tenant", "ann")
+	_, suspendedErr := s.ListSuspended(ctx, access.Suspension{}, 50)
+	_, reinstateErr := s.Reinstate(ctx, "tenant", "ann")
+	return errors.Join(createErr, findErr, listErr, ofErr, revokeErr, suspendErr, isErr, suspendedErr, reinstateErr)
 }

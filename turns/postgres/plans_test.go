@@ -158,6 +158,7 @@ func (d database) useEverything(t *testing.T) {
 	lost.ExpectVersion, lost.NextSeq, lost.Reply.Attempt, lost.Reply.Generation = 5, 11, 2, 1
 	calls := []func() error{
 		func() error { return d.useArchive(ctx, run.Key) },
+		func() error { return d.useAccess(ctx) },
 		func() error { return s.RegisterWorker(ctx, worker, time.Hour) },
 		func() error { return s.RenewLease(ctx, worker.ID, time.Hour) },
 		func() error { return s.RetireWorker(ctx, worker.ID) },
