@@ -42,12 +42,12 @@ func TestKeysAndSuspensionsAreReadByTheirIndexes(t *testing.T) {
 
 // useAccess calls each method of access.Store once.
 func (d database) useAccess(ctx context.Context) error {
-	s := d.store
-	_, createErr := s.CreateKey(ctx, access.Key{ID: "key", Hash: make([]byte, 32), Tenant: "tenant", Subject: "ann", Scopes: access.Scopes()})
-	_, _, findErr := s.FindKey(ctx, "key")
+	s, text := d.store, access.Mint()
+	_, createErr := s.CreateKey(ctx, access.Key{ID: text.ID(), Hash: text.Hash(), Tenant: "tenant", Subject: "ann", Scopes: access.Scopes()})
+	_, _, findErr := s.FindKey(ctx, text.ID())
 	_, listErr := s.ListKeys(ctx, "", "", 50)
 	_, ofErr := s.ListKeys(ctx, "tenant", "", 50)
-	_, revokeErr := s.RevokeKey(ctx, "key")
+	_, revokeErr := s.RevokeKey(ctx, text.ID())
 	suspendErr := s.Suspend(ctx, "tenant", "ann")
 	_, isErr := s.Suspended(ctx, "tenant", "ann")
 	_, suspendedErr := s.ListSuspended(ctx, access.Suspension{}, 50)
