@@ -90,7 +90,9 @@ func TestAKeyIsMadeUsedAndRevokedWhileItsDatabaseIsServed(t *testing.T) {
 }
 
 // secretOf is what follows the id in a key.
-func secretOf(text access.Text) string { return strings.TrimPrefix(text.Reveal(), access.Prefix+text.ID()+"_") }
+func secretOf(text access.Text) string {
+	return strings.TrimPrefix(text.Reveal(), access.Prefix+text.ID()+"_")
+}
 
 func TestASuspendedSubjectSendsNothingNewAndIsReinstated(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, database string) {
