@@ -1,8 +1,8 @@
 // Testsummary runs go test and ends in one line of figures that people and scripts can read.
 //
-//	testsummary NAME ARGS...
+//	testsummary NAME ARGS... [+ ARGS...]
 //
-// It runs go test with ARGS and shows the closing line of each package, the output of what failed and the reason of
+// It runs go test with ARGS, once more with those after each "+", and shows the closing line of each package, the output of what failed and the reason of
 // each skip. The last line is "PASS NAME tests=.. packages=.. skipped=.. postgres=used|none seconds=.." or "FAIL NAME
 // why", and the exit status agrees with it. With CI=true a run in which no test used Postgres, or in which a test was
 // skipped, fails: there every test has what it needs.
@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"time"
 )
 
@@ -33,7 +34,12 @@ func sum(name string, args []string) int {
 	defer stop()
 	started := time.Now()
 	s := newSummary(os.Stdout)
-	err := run(ctx, s, args)
+	var err error
+	for more := true; more; {
+		var group []string
+		group, args, more = cut(args)
+		err = errors.Join(err, run(ctx, s, group))
+	}
 	verdict, ok := s.verdict(err, os.Getenv("CI") == "true")
 	if !ok {
 		fmt.Printf("FAIL %s %s\n", name, verdict)
@@ -41,6 +47,14 @@ func sum(name string, args []string) int {
 	}
 	fmt.Printf("PASS %s %s seconds=%.0f\n", name, verdict, time.Since(started).Seconds())
 	return 0
+}
+
+// cut takes the arguments of the next run off.
+func cut(args []string) (group, rest []string, more bool) {
+	if at := slices.Index(args, "+"); at >= 0 {
+		return args[:at], args[at+1:], true
+	}
+	return args, nil, false
 }
 
 // run feeds the events of one go test to the summary.
