@@ -74,11 +74,11 @@ ambiguous: ## Show what each policy makes of a killed worker's reply where nobod
 storm: ## Show that storms of 429, an outage and a flapping endpoint stay within each turn's budget (SHORT=1 for 10 s of it).
 	$(VERDICT) storm .ci/checks storm
 
-limits: ## Show that limits and quotas hold over three servers, and that replays are free of them.
-	$(VERDICT) limits .ci/checks limits
-
 tree: ## Show that one session of edits, stops and tool calls ends the same on each engine and each wire.
 	$(VERDICT) tree .ci/checks tree
+
+limits: ## Show that limits and quotas hold over three servers, and that replays are free of them.
+	$(VERDICT) limits .ci/checks limits
 
 long: ## Show that the 5,000th turn of a conversation costs what its 50th did, in rows, bytes and time (SHORT=1).
 	$(VERDICT) long .ci/checks long
