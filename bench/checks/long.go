@@ -34,7 +34,8 @@ const (
 //
 // A window fills from three quarters to full and is then cut, and each turn of such a period costs a little more than the one
 // before it. So whole periods are compared, by their medians: those of a conversation of thousands of turns with those of one
-// that has just had fifty. The two take turns on the same server, so what else the machine does meets both alike.
+// that has just had fifty. The two take turns on the same server, each first as often as the other, so what else the machine
+// does meets both alike.
 func long(l *lab) error {
 	total, periods := 5000, longPeriods
 	if l.short {
@@ -137,8 +138,8 @@ func (l *lab) playLong(e engine, total, periods int) (old, young longCost, err e
 		return old, young, err
 	}
 	from := len(a.turns)
-	for len(a.turns) < total {
-		if err := errors.Join(a.say(l.ctx, s, 1, plans), b.say(l.ctx, s, 1, plans)); err != nil {
+	for first, second := a, b; len(a.turns) < total; first, second = second, first {
+		if err := errors.Join(first.say(l.ctx, s, 1, plans), second.say(l.ctx, s, 1, plans)); err != nil {
 			return old, young, err
 		}
 	}
