@@ -55,9 +55,9 @@ func (r round) answer(content []Block) {
 
 // checkProgress refuses a new turn that answers calls with CodeNoProgress if the three newest replies above it made the same
 // call, or if the three newest answers, the new turn's among them, gave the same tool the same result or error. Only what
-// came after the last message that answered nothing is looked at: it is the loop of an agent that is stopped. Calls are the same if their
-// arguments are as JSON: the order of keys and white space do not matter, and numbers are compared as they are written.
-// Where replies make several calls, one that recurs in each of them is enough. It is pure; path is newest row first.
+// came after the last message that answered nothing is looked at: it is the loop of an agent that is stopped. Calls are the
+// same if their arguments are as JSON: the order of keys and white space do not matter, and numbers are compared as they are
+// written. Where replies make several calls, one that recurs in each of them is enough. It is pure; path is newest row first.
 func checkProgress(path []PathRow, content []Block) error {
 	if !answersCalls(content) {
 		return nil

@@ -109,21 +109,14 @@ func (a *ambiguousPlay) kill() error {
 			return err
 		}
 	}
-	if err := a.settles(`SELECT count(*) FROM turns WHERE role = 'assistant' AND log_len >= 37 * 16`, len(a.scenes)/2); err != nil {
+	if err := a.settles(a.e, `SELECT count(*) FROM turns WHERE role = 'assistant' AND log_len >= 37 * 16`, len(a.scenes)/2); err != nil {
 		return err
 	}
 	victim.kill(syscall.SIGKILL)
-	if err := a.settles(`SELECT count(*) FROM workers WHERE dead`, 1); err != nil {
+	if err := a.settles(a.e, `SELECT count(*) FROM workers WHERE dead`, 1); err != nil {
 		return fmt.Errorf("the killed worker was not buried: %w", err)
 	}
 	return nil
-}
-
-func (a *ambiguousPlay) settles(query string, want int) error {
-	return a.until(func() (bool, error) {
-		n, err := a.e.number(a.ctx, query)
-		return n == want, err
-	})
 }
 
 // requests is how many requests the provider counted for a turn's text. The first took the rule of its name; any further
@@ -330,7 +323,7 @@ func (a *ambiguousPlay) judge() error {
 	if err != nil {
 		return err
 	}
-	if err := a.settles(openCalls, 0); err != nil {
+	if err := a.settles(a.e, openCalls, 0); err != nil {
 		return fmt.Errorf("calls were left open on the ledger: %w", err)
 	}
 	ledger, err := a.e.ledger(a.ctx)

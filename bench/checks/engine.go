@@ -67,6 +67,14 @@ func (e engine) number(ctx context.Context, query string) (n int, err error) {
 	return n, err
 }
 
+// settles waits until a query of an engine gives a number.
+func (l *lab) settles(e engine, query string, want int) error {
+	return l.until(func() (bool, error) {
+		n, err := e.number(l.ctx, query)
+		return n == want, err
+	})
+}
+
 // ask asks the database for one value.
 func (e engine) ask(ctx context.Context, value any, query string, args ...any) error {
 	db, err := sql.Open(e.driver, e.dsn)

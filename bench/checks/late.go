@@ -104,18 +104,10 @@ func (s *lateScene) stopPastLease() (reply string, err error) {
 	if err := s.slow.Signal(syscall.SIGSTOP); err != nil {
 		return "", err
 	}
-	return got.GetReply().GetReplyId(), s.settles(inFlight, 0)
+	return got.GetReply().GetReplyId(), s.settles(s.e, inFlight, 0)
 }
 
 func (s *lateScene) wake() error { return s.slow.Signal(syscall.SIGCONT) }
-
-// settles waits until a query gives a number.
-func (s *lateScene) settles(query string, want int) error {
-	return s.until(func() (bool, error) {
-		n, err := s.e.number(s.ctx, query)
-		return n == want, err
-	})
-}
 
 const (
 	completeReplies = `SELECT count(*) FROM turns WHERE status = 'complete'`
@@ -162,13 +154,13 @@ func (s *lateScene) wokenInTheMiddle() (string, error) {
 	if err := s.wake(); err != nil {
 		return "", err
 	}
-	if err := s.settles(inFlight, 1); err != nil {
+	if err := s.settles(s.e, inFlight, 1); err != nil {
 		return "", fmt.Errorf("the reply was not revived: %w", err)
 	}
 	if err := s.p.open("mid"); err != nil {
 		return "", err
 	}
-	if err := s.settles(completeReplies, 1); err != nil {
+	if err := s.settles(s.e, completeReplies, 1); err != nil {
 		return "", err
 	}
 	return "revived", errors.Join(s.follows(reply), s.stands(1, 1))
@@ -188,7 +180,7 @@ func (s *lateScene) wokenAfterTheEnd() (string, error) {
 	if err := s.wake(); err != nil {
 		return "", err
 	}
-	if err := s.settles(completeReplies, 1); err != nil {
+	if err := s.settles(s.e, completeReplies, 1); err != nil {
 		return "", fmt.Errorf("the whole reply was not kept: %w", err)
 	}
 	return "kept", errors.Join(s.follows(reply), s.stands(1, 1))
@@ -212,7 +204,7 @@ func (s *lateScene) sentAgainMeanwhile() (string, error) {
 	if err := s.wake(); err != nil {
 		return "", err
 	}
-	if err := s.settles(settledReplies, 2); err != nil {
+	if err := s.settles(s.e, settledReplies, 2); err != nil {
 		return "", fmt.Errorf("the late owner did not settle: %w", err)
 	}
 	return "fenced", errors.Join(s.follows(h.reply), s.stands(2, 1))

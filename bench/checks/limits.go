@@ -153,7 +153,7 @@ func (p *limitsPlay) probes() error {
 	if n := let.Load(); n > most || n < perMinute-1 {
 		return fmt.Errorf("%d of %d probes in %s were let in; the limit allows %d", n, total, took, most)
 	}
-	if err := p.settles(`SELECT count(*) FROM turns WHERE status = 'in_flight'`, 0); err != nil {
+	if err := p.settles(p.e, `SELECT count(*) FROM turns WHERE status = 'in_flight'`, 0); err != nil {
 		return err
 	}
 	after, err := p.provider.counts()
@@ -227,7 +227,7 @@ func (p *limitsPlay) definiteFailure() error {
 	if err != nil {
 		return err
 	}
-	if err := p.settles(`SELECT count(*) FROM turns WHERE reason = 'provider_error'`, 1); err != nil {
+	if err := p.settles(p.e, `SELECT count(*) FROM turns WHERE reason = 'provider_error'`, 1); err != nil {
 		return err
 	}
 	if err := p.used("unlucky", 0); err != nil {
@@ -286,7 +286,7 @@ func (p *limitsPlay) hold() error {
 	if err != nil {
 		return err
 	}
-	if err := p.settles(`SELECT count(*) FROM turns WHERE status = 'held'`, 1); err != nil {
+	if err := p.settles(p.e, `SELECT count(*) FROM turns WHERE status = 'held'`, 1); err != nil {
 		return err
 	}
 	if err := errors.Join(p.used("holder", 1), p.another("holder")); err != nil {
@@ -324,22 +324,15 @@ func (p *limitsPlay) another(subject string) error {
 // it, so that the number may be higher for a moment.
 func (p *limitsPlay) used(subject string, want int) error {
 	query := fmt.Sprintf(`SELECT COALESCE(sum(turns), 0)::int FROM quotas WHERE subject = '%s'`, subject)
-	if err := p.settles(query, want); err != nil {
+	if err := p.settles(p.e, query, want); err != nil {
 		return fmt.Errorf("the quota of %s does not come to %d: %w", subject, want, err)
 	}
 	return nil
 }
 
-func (p *limitsPlay) settles(query string, want int) error {
-	return p.until(func() (bool, error) {
-		n, err := p.e.number(p.ctx, query)
-		return n == want, err
-	})
-}
-
 // ends waits until a turn has a complete reply.
 func (p *limitsPlay) ends(in *turnsv1.TurnInput) error {
-	return p.settles(fmt.Sprintf(`SELECT count(*) FROM turns WHERE responds_to = '%s' AND status = 'complete'`, in.GetTurnId()), 1)
+	return p.settles(p.e, fmt.Sprintf(`SELECT count(*) FROM turns WHERE responds_to = '%s' AND status = 'complete'`, in.GetTurnId()), 1)
 }
 
 // refusedFor checks that a call was refused for a reason, and that it says when to come again: not at once, and within a time.
