@@ -104,14 +104,11 @@ func providers(l *lab) error {
 	if err != nil {
 		return err
 	}
-	p, err := l.provider(object{})
+	ps, err := l.vendors()
 	if err != nil {
 		return err
 	}
-	if err := p.rig.Control(l.ctx, http.MethodPut, "/_scripted/script", faultScript(p), nil); err != nil {
-		return err
-	}
-	models, err := l.write("wires.yaml", wiresFile(p.url))
+	models, err := l.write("wires.yaml", wiresFile(ps))
 	if err != nil {
 		return err
 	}
@@ -127,33 +124,50 @@ func providers(l *lab) error {
 	if err := wires.Wait(); err != nil {
 		return err
 	}
-	if err := l.until(func() (bool, error) { c, err := p.counts(); return c.Running == 0, err }); err != nil {
-		return fmt.Errorf("a generation was not ended: %w", err)
+	for _, p := range ps {
+		if err := l.until(func() (bool, error) { c, err := p.counts(); return c.Running == 0, err }); err != nil {
+			return fmt.Errorf("a generation was not ended: %w", err)
+		}
 	}
-	if err := table.reckon(l, e, p); err != nil {
+	if err := table.reckon(l, e, ps); err != nil {
 		return err
 	}
 	table.print()
 	return table.judge()
 }
 
-// faultScript has two rules a cell: the second request to its model meets the fault.
-func faultScript(p *provider) object {
-	var rules []object
+// vendors starts a provider for each wire, in the order of the rows. They share nothing: a connection that one wire's fault
+// closes behind a whole answer is in the pool of its address for a moment more, and may be given to another wire's call.
+func (l *lab) vendors() ([]*provider, error) {
+	var ps []*provider
 	for _, w := range wireRows {
-		for _, c := range faultCells {
-			if c.plan != nil {
-				rules = append(rules, object{"match": object{"model": c.model(w), "nth": 2}, "plan": c.plan(w, p)})
-			}
+		p, err := l.provider(object{})
+		if err != nil {
+			return nil, err
+		}
+		if err := p.rig.Control(l.ctx, http.MethodPut, "/_scripted/script", faultScript(w, p), nil); err != nil {
+			return nil, err
+		}
+		ps = append(ps, p)
+	}
+	return ps, nil
+}
+
+// faultScript has a rule for each cell: the second request to its model meets the fault.
+func faultScript(w wireRow, p *provider) object {
+	var rules []object
+	for _, c := range faultCells {
+		if c.plan != nil {
+			rules = append(rules, object{"match": object{"model": c.model(w), "nth": 2}, "plan": c.plan(w, p)})
 		}
 	}
 	return object{"rules": append(rules, plain(usualDeltas))}
 }
 
-func wiresFile(base string) string {
+func wiresFile(ps []*provider) string {
 	var endpoints, models strings.Builder
-	for _, w := range wireRows {
-		fmt.Fprintf(&endpoints, "  %s: {wire: %s, base_url: %q, capabilities: {%s}}\n", w.name, w.wire, base, w.capabilities)
+	for i, w := range wireRows {
+		fmt.Fprintf(&endpoints, "  %s: {wire: %s, base_url: %q, capabilities: {%s}}\n", w.name, w.wire, ps[i].url, w.capabilities)
 		for _, c := range faultCells {
 			fmt.Fprintf(&models, "  %s: {route: [{endpoint: %s, model: %s}]}\n", c.model(w), w.name, c.model(w))
 		}

@@ -80,13 +80,17 @@ func (t *wireTable) fail(w wireRow, c faultCell, err error) {
 }
 
 // reckon holds the ledger to the provider's count.
-func (t *wireTable) reckon(l *lab, e engine, p *provider) error {
+func (t *wireTable) reckon(l *lab, e engine, ps []*provider) error {
 	if err := l.until(func() (bool, error) { n, err := e.number(l.ctx, openCalls); return n == 0, err }); err != nil {
 		return fmt.Errorf("calls were left open on the ledger: %w", err)
 	}
-	calls, err := p.records(l)
-	if err != nil {
-		return err
+	var calls []scripted.Call
+	for _, p := range ps {
+		counted, err := p.records(l)
+		if err != nil {
+			return err
+		}
+		calls = append(calls, counted...)
 	}
 	ledger, err := e.ledger(l.ctx)
 	if err != nil {
