@@ -23,8 +23,8 @@ test: ## Run all tests with the race detector, on SQLite and on any Postgres tha
 check: ## Check format, vet, the wire, generated files and the rules of the house.
 	$(VERDICT) check .ci/check
 
-generate: ## Generate Go from proto/.
-	$(VERDICT) generate .ci/buf generate --template proto/buf.gen.yaml
+generate: ## Generate Go and TypeScript from proto/.
+	$(VERDICT) generate .ci/generate
 
 check-generate: ## Check that generated files are current.
 	$(VERDICT) check-generate .ci/check-generate

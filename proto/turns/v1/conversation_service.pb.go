@@ -10,6 +10,7 @@ package turnsv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -655,7 +656,7 @@ var File_turns_v1_conversation_service_proto protoreflect.FileDescriptor
 
 const file_turns_v1_conversation_service_proto_rawDesc = "" +
 	"\n" +
-	"#turns/v1/conversation_service.proto\x12\bturns.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16turns/v1/content.proto\"\xa0\x04\n" +
+	"#turns/v1/conversation_service.proto\x12\bturns.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16turns/v1/content.proto\"\xa0\x04\n" +
 	"\fConversation\x124\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tB\v\xbaH\b\xd8\x01\x01r\x03\xb0\x01\x01R\x0econversationId\x12\x1e\n" +
 	"\x05title\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x05title\x127\n" +
@@ -702,13 +703,13 @@ const file_turns_v1_conversation_service_proto_rawDesc = "" +
 	"\fconversation\x18\x01 \x01(\v2\x16.turns.v1.ConversationR\fconversation\"N\n" +
 	"\x19DeleteConversationRequest\x121\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x0econversationId\"\x1c\n" +
-	"\x1aDeleteConversationResponse2\xee\x03\n" +
-	"\x13ConversationService\x12_\n" +
-	"\x12CreateConversation\x12#.turns.v1.CreateConversationRequest\x1a$.turns.v1.CreateConversationResponse\x12V\n" +
-	"\x0fGetConversation\x12 .turns.v1.GetConversationRequest\x1a!.turns.v1.GetConversationResponse\x12\\\n" +
-	"\x11ListConversations\x12\".turns.v1.ListConversationsRequest\x1a#.turns.v1.ListConversationsResponse\x12_\n" +
-	"\x12UpdateConversation\x12#.turns.v1.UpdateConversationRequest\x1a$.turns.v1.UpdateConversationResponse\x12_\n" +
-	"\x12DeleteConversation\x12#.turns.v1.DeleteConversationRequest\x1a$.turns.v1.DeleteConversationResponseB/Z-github.com/turnd/turnd/proto/turns/v1;turnsv1b\x06proto3"
+	"\x1aDeleteConversationResponse2\xd8\x05\n" +
+	"\x13ConversationService\x12\x88\x01\n" +
+	"\x12CreateConversation\x12#.turns.v1.CreateConversationRequest\x1a$.turns.v1.CreateConversationResponse\"'\x82\xd3\xe4\x93\x02!:\fconversation\"\x11/v1/conversations\x12\x83\x01\n" +
+	"\x0fGetConversation\x12 .turns.v1.GetConversationRequest\x1a!.turns.v1.GetConversationResponse\"+\x82\xd3\xe4\x93\x02%\x12#/v1/conversations/{conversation_id}\x12w\n" +
+	"\x11ListConversations\x12\".turns.v1.ListConversationsRequest\x1a#.turns.v1.ListConversationsResponse\"\x19\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/conversations\x12\xa7\x01\n" +
+	"\x12UpdateConversation\x12#.turns.v1.UpdateConversationRequest\x1a$.turns.v1.UpdateConversationResponse\"F\x82\xd3\xe4\x93\x02@:\fconversation20/v1/conversations/{conversation.conversation_id}\x12\x8c\x01\n" +
+	"\x12DeleteConversation\x12#.turns.v1.DeleteConversationRequest\x1a$.turns.v1.DeleteConversationResponse\"+\x82\xd3\xe4\x93\x02%*#/v1/conversations/{conversation_id}B/Z-github.com/turnd/turnd/proto/turns/v1;turnsv1b\x06proto3"
 
 var (
 	file_turns_v1_conversation_service_proto_rawDescOnce sync.Once

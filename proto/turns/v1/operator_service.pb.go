@@ -10,6 +10,7 @@ package turnsv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
@@ -1179,7 +1180,7 @@ var File_turns_v1_operator_service_proto protoreflect.FileDescriptor
 
 const file_turns_v1_operator_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1fturns/v1/operator_service.proto\x12\bturns.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16turns/v1/content.proto\x1a\x13turns/v1/turn.proto\"\xa6\x05\n" +
+	"\x1fturns/v1/operator_service.proto\x12\bturns.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16turns/v1/content.proto\x1a\x13turns/v1/turn.proto\"\xa6\x05\n" +
 	"\fProviderCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12'\n" +
 	"\x0fconversation_id\x18\x02 \x01(\tR\x0econversationId\x12\x19\n" +
@@ -1283,14 +1284,14 @@ const file_turns_v1_operator_service_proto_rawDesc = "" +
 	"\x17CALL_CLASS_ALREADY_DONE\x10\x06\x12\x18\n" +
 	"\x14CALL_CLASS_AMBIGUOUS\x10\a\x12\x17\n" +
 	"\x13CALL_CLASS_TERMINAL\x10\b\x12\x18\n" +
-	"\x14CALL_CLASS_CANCELLED\x10\t2\xa7\x04\n" +
-	"\x0fOperatorService\x12V\n" +
-	"\x0fListHeldReplies\x12 .turns.v1.ListHeldRepliesRequest\x1a!.turns.v1.ListHeldRepliesResponse\x12Y\n" +
-	"\x10ReleaseHeldReply\x12!.turns.v1.ReleaseHeldReplyRequest\x1a\".turns.v1.ReleaseHeldReplyResponse\x12\\\n" +
-	"\x11CompleteHeldReply\x12\".turns.v1.CompleteHeldReplyRequest\x1a#.turns.v1.CompleteHeldReplyResponse\x12\\\n" +
-	"\x11ListProviderCalls\x12\".turns.v1.ListProviderCallsRequest\x1a#.turns.v1.ListProviderCallsResponse\x12Y\n" +
-	"\x10SumProviderCalls\x12!.turns.v1.SumProviderCallsRequest\x1a\".turns.v1.SumProviderCallsResponse\x12J\n" +
-	"\vListWorkers\x12\x1c.turns.v1.ListWorkersRequest\x1a\x1d.turns.v1.ListWorkersResponseB/Z-github.com/turnd/turnd/proto/turns/v1;turnsv1b\x06proto3"
+	"\x14CALL_CLASS_CANCELLED\x10\t2\xe3\x06\n" +
+	"\x0fOperatorService\x12y\n" +
+	"\x0fListHeldReplies\x12 .turns.v1.ListHeldRepliesRequest\x1a!.turns.v1.ListHeldRepliesResponse\"!\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/operator/held-replies\x12\xad\x01\n" +
+	"\x10ReleaseHeldReply\x12!.turns.v1.ReleaseHeldReplyRequest\x1a\".turns.v1.ReleaseHeldReplyResponse\"R\x82\xd3\xe4\x93\x02L:\x01*\"G/v1/operator/conversations/{conversation_id}/replies/{reply_id}:release\x12\xb1\x01\n" +
+	"\x11CompleteHeldReply\x12\".turns.v1.CompleteHeldReplyRequest\x1a#.turns.v1.CompleteHeldReplyResponse\"S\x82\xd3\xe4\x93\x02M:\x01*\"H/v1/operator/conversations/{conversation_id}/replies/{reply_id}:complete\x12\x81\x01\n" +
+	"\x11ListProviderCalls\x12\".turns.v1.ListProviderCallsRequest\x1a#.turns.v1.ListProviderCallsResponse\"#\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/operator/provider-calls\x12\x82\x01\n" +
+	"\x10SumProviderCalls\x12!.turns.v1.SumProviderCallsRequest\x1a\".turns.v1.SumProviderCallsResponse\"'\x82\xd3\xe4\x93\x02!\x12\x1f/v1/operator/provider-calls:sum\x12h\n" +
+	"\vListWorkers\x12\x1c.turns.v1.ListWorkersRequest\x1a\x1d.turns.v1.ListWorkersResponse\"\x1c\x82\xd3\xe4\x93\x02\x16\x12\x14/v1/operator/workersB/Z-github.com/turnd/turnd/proto/turns/v1;turnsv1b\x06proto3"
 
 var (
 	file_turns_v1_operator_service_proto_rawDescOnce sync.Once

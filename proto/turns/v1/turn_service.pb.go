@@ -15,6 +15,7 @@ package turnsv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -1222,7 +1223,7 @@ var File_turns_v1_turn_service_proto protoreflect.FileDescriptor
 
 const file_turns_v1_turn_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1bturns/v1/turn_service.proto\x12\bturns.v1\x1a\x1bbuf/validate/validate.proto\x1a\x16turns/v1/content.proto\x1a\x14turns/v1/event.proto\x1a\x13turns/v1/turn.proto\"j\n" +
+	"\x1bturns/v1/turn_service.proto\x12\bturns.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x16turns/v1/content.proto\x1a\x14turns/v1/event.proto\x1a\x13turns/v1/turn.proto\"j\n" +
 	"\vTurnRequest\x121\n" +
 	"\x05input\x18\x01 \x01(\v2\x13.turns.v1.TurnInputB\x06\xbaH\x03\xc8\x01\x01R\x05input\x12(\n" +
 	"\x06cursor\x18\x02 \x01(\v2\x10.turns.v1.CursorR\x06cursor\"5\n" +
@@ -1290,19 +1291,20 @@ const file_turns_v1_turn_service_proto_rawDesc = "" +
 	"\x0fconversation_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x0econversationId\x12!\n" +
 	"\aturn_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06turnId\"9\n" +
 	"\x12DeleteTurnResponse\x12#\n" +
-	"\rdeleted_turns\x18\x01 \x01(\x05R\fdeletedTurns2\x9c\x05\n" +
+	"\rdeleted_turns\x18\x01 \x01(\x05R\fdeletedTurns2\x82\n" +
+	"\n" +
 	"\vTurnService\x127\n" +
-	"\x04Turn\x12\x15.turns.v1.TurnRequest\x1a\x16.turns.v1.TurnResponse0\x01\x12G\n" +
+	"\x04Turn\x12\x15.turns.v1.TurnRequest\x1a\x16.turns.v1.TurnResponse0\x01\x12\x9b\x01\n" +
 	"\n" +
-	"SubmitTurn\x12\x1b.turns.v1.SubmitTurnRequest\x1a\x1c.turns.v1.SubmitTurnResponse\x12L\n" +
-	"\vFollowReply\x12\x1c.turns.v1.FollowReplyRequest\x1a\x1d.turns.v1.FollowReplyResponse0\x01\x12>\n" +
-	"\aGetTurn\x12\x18.turns.v1.GetTurnRequest\x1a\x19.turns.v1.GetTurnResponse\x12D\n" +
-	"\tListTurns\x12\x1a.turns.v1.ListTurnsRequest\x1a\x1b.turns.v1.ListTurnsResponse\x12J\n" +
-	"\vCancelReply\x12\x1c.turns.v1.CancelReplyRequest\x1a\x1d.turns.v1.CancelReplyResponse\x12V\n" +
-	"\x0fRegenerateReply\x12 .turns.v1.RegenerateReplyRequest\x1a!.turns.v1.RegenerateReplyResponse\x12J\n" +
-	"\vSelectReply\x12\x1c.turns.v1.SelectReplyRequest\x1a\x1d.turns.v1.SelectReplyResponse\x12G\n" +
+	"SubmitTurn\x12\x1b.turns.v1.SubmitTurnRequest\x1a\x1c.turns.v1.SubmitTurnResponse\"R\x82\xd3\xe4\x93\x02L:\x05inputZ\x12:\x05input\"\t/v1/turns\"//v1/conversations/{input.conversation_id}/turns\x12L\n" +
+	"\vFollowReply\x12\x1c.turns.v1.FollowReplyRequest\x1a\x1d.turns.v1.FollowReplyResponse0\x01\x12\xb5\x01\n" +
+	"\aGetTurn\x12\x18.turns.v1.GetTurnRequest\x1a\x19.turns.v1.GetTurnResponse\"u\x82\xd3\xe4\x93\x02oZ8\x126/v1/conversations/{conversation_id}/replies/{reply_id}\x123/v1/conversations/{conversation_id}/turns/{turn_id}\x12w\n" +
+	"\tListTurns\x12\x1a.turns.v1.ListTurnsRequest\x1a\x1b.turns.v1.ListTurnsResponse\"1\x82\xd3\xe4\x93\x02+\x12)/v1/conversations/{conversation_id}/turns\x12\xd7\x01\n" +
+	"\vCancelReply\x12\x1c.turns.v1.CancelReplyRequest\x1a\x1d.turns.v1.CancelReplyResponse\"\x8a\x01\x82\xd3\xe4\x93\x02\x83\x01:\x01*Z?:\x01*\":/v1/conversations/{conversation_id}/turns/{turn_id}:cancel\"=/v1/conversations/{conversation_id}/replies/{reply_id}:cancel\x12\xa4\x01\n" +
+	"\x0fRegenerateReply\x12 .turns.v1.RegenerateReplyRequest\x1a!.turns.v1.RegenerateReplyResponse\"L\x82\xd3\xe4\x93\x02F:\x01*\"A/v1/conversations/{conversation_id}/replies/{reply_id}:regenerate\x12\x94\x01\n" +
+	"\vSelectReply\x12\x1c.turns.v1.SelectReplyRequest\x1a\x1d.turns.v1.SelectReplyResponse\"H\x82\xd3\xe4\x93\x02B:\x01*\"=/v1/conversations/{conversation_id}/replies/{reply_id}:select\x12\x84\x01\n" +
 	"\n" +
-	"DeleteTurn\x12\x1b.turns.v1.DeleteTurnRequest\x1a\x1c.turns.v1.DeleteTurnResponseB/Z-github.com/turnd/turnd/proto/turns/v1;turnsv1b\x06proto3"
+	"DeleteTurn\x12\x1b.turns.v1.DeleteTurnRequest\x1a\x1c.turns.v1.DeleteTurnResponse\";\x82\xd3\xe4\x93\x025*3/v1/conversations/{conversation_id}/turns/{turn_id}B/Z-github.com/turnd/turnd/proto/turns/v1;turnsv1b\x06proto3"
 
 var (
 	file_turns_v1_turn_service_proto_rawDescOnce sync.Once
