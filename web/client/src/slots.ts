@@ -1,0 +1,86 @@
+import type { Clock } from "./clock.js";
+import { decodeRecord, encodeRecord, type TurnRecord } from "./record.js";
+import type { SafeStorage } from "./storage.js";
+
+/** A record that was dropped, and why. */
+export interface DroppedRecord {
+  readonly conversationId: string;
+  readonly why: "corrupt" | "stale";
+}
+
+/**
+ * The places for turns in flight: one a conversation, in storage that other tabs share. A reply whose turn has been replaced
+ * there by a later one can no longer write to it.
+ */
+export class Slots {
+  private readonly written = new Map<string, number>();
+
+  constructor(
+    private readonly storage: SafeStorage,
+    private readonly clock: Clock,
+    private readonly options: {
+      readonly prefix: string;
+      readonly maxAge: number;
+      readonly every: number;
+      readonly onDropped: (dropped: DroppedRecord) => void;
+    },
+  ) {}
+
+  /** Writes the record of a turn that is about to be sent. */
+  begin(record: TurnRecord): void {
+    this.storage.set(this.key(record.conversationId), encodeRecord(record));
+  }
+
+  /** The turn in flight of a conversation. One that is corrupt, too old or from the future is dropped. */
+  load(conversationId: string): TurnRecord | undefined {
+    const stored = this.storage.get(this.key(conversationId));
+    if (stored === undefined) return undefined;
+    const record = decodeRecord(stored);
+    if (record === undefined || record.conversationId !== conversationId) return this.drop(conversationId, "corrupt");
+    if (Math.abs(this.clock.now() - record.startTime) > this.options.maxAge) return this.drop(conversationId, "stale");
+    return record;
+  }
+
+  /** The turns in flight of all conversations. */
+  all(): TurnRecord[] {
+    return this.storage
+      .keys(this.options.prefix)
+      .map((key) => this.load(key.slice(this.options.prefix.length)))
+      .filter((record) => record !== undefined);
+  }
+
+  /**
+   * Moves the cursor in the record of a turn. It is written now if it matters much, else when the last write is long enough
+   * ago: a cursor that lags costs a few events that are read again.
+   */
+  note(conversationId: string, turnId: string, cursor: { replyId: string; offset: number }, now: boolean): void {
+    const last = this.written.get(turnId) ?? -Infinity;
+    if (!now && this.clock.now() - last < this.options.every) return;
+    const record = this.load(conversationId);
+    if (record?.turnId !== turnId) return;
+    this.written.set(turnId, this.clock.now());
+    this.storage.set(this.key(conversationId), encodeRecord({ ...record, ...cursor }));
+  }
+
+  /** Clears the record of a turn that is over. */
+  end(conversationId: string, turnId: string): void {
+    this.written.delete(turnId);
+    const stored = this.storage.get(this.key(conversationId));
+    if (stored !== undefined && decodeRecord(stored)?.turnId === turnId) this.storage.remove(this.key(conversationId));
+  }
+
+  /** The conversation whose record a key of the storage holds; undefined for other keys. */
+  conversationOf(key: string): string | undefined {
+    return key.startsWith(this.options.prefix) ? key.slice(this.options.prefix.length) : undefined;
+  }
+
+  private drop(conversationId: string, why: DroppedRecord["why"]): undefined {
+    this.storage.remove(this.key(conversationId));
+    this.options.onDropped({ conversationId, why });
+    return undefined;
+  }
+
+  private key(conversationId: string): string {
+    return this.options.prefix + conversationId;
+  }
+}

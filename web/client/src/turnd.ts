@@ -1,0 +1,229 @@
+import { type Client, Code, createClient } from "@connectrpc/connect";
+import { systemClock } from "./clock.js";
+import { TurndError } from "./errors.js";
+import { Follower, type Followed } from "./follower.js";
+import type { Reply as StoredReply, TurnInput } from "./gen/turns/v1/turn_pb.js";
+import { ConversationService } from "./gen/turns/v1/conversation_service_pb.js";
+import { OperatorService } from "./gen/turns/v1/operator_service_pb.js";
+import { type GetTurnResponse, type RegenerateReplyResponse, TurnService } from "./gen/turns/v1/turn_service_pb.js";
+import type {
+  FollowRequest, Listening, RegenerateRequest, ResumeOptions, SendRequest, SteerRequest, Target, TurndOptions,
+} from "./options.js";
+import { insist } from "./reconnect.js";
+import { sameInput, type TurnRecord } from "./record.js";
+import { Reply } from "./reply.js";
+import { ReplyLog } from "./reply_log.js";
+import { defaultRetrySettings, type RetrySettings, type World } from "./settings.js";
+import { Slots } from "./slots.js";
+import { SafeStorage } from "./storage.js";
+import { browserSurroundings } from "./surroundings.js";
+import { transportOf } from "./transport.js";
+import { inputOf } from "./turn_input.js";
+
+/** Makes a client. */
+export function createTurnd(options: TurndOptions = {}): Turnd {
+  return new Turnd(options);
+}
+
+/**
+ * A client of turnd. A turn has one identity, its id: it is minted and recorded before anything leaves the page, and every
+ * repeat, whatever the reason for it, carries the same id and the same input, so that the server answers it with the one
+ * reply that the turn has.
+ */
+export class Turnd {
+  /** The raw client of turns. It tries nothing again. */
+  readonly turns: Client<typeof TurnService>;
+  /** The raw client of conversations. */
+  readonly conversations: Client<typeof ConversationService>;
+  /** The raw client for those who run the server; needs the scope `operator`. */
+  readonly operator: Client<typeof OperatorService>;
+
+  private readonly world: World;
+  private readonly slots: Slots;
+  /** The replies on their way on this page, by conversation and turn. */
+  private readonly live = new Map<string, Reply>();
+  private readonly opened: string[] = [];
+
+  constructor(options: TurndOptions) {
+    const transport = transportOf(options);
+    this.turns = createClient(TurnService, transport);
+    this.conversations = createClient(ConversationService, transport);
+    this.operator = createClient(OperatorService, transport);
+    const { storage, onTrying = () => {} } = options;
+    this.world = {
+      clock: options.clock ?? systemClock,
+      surroundings: options.surroundings ?? browserSurroundings,
+      settings: settingsOf(options),
+      onTrying,
+    };
+    const open = () => (storage === "memory" ? undefined : (storage ?? globalThis.localStorage));
+    this.slots = new Slots(new SafeStorage(open, options.onStorageTrouble), this.world.clock, {
+      prefix: options.storagePrefix ?? "turnd:",
+      maxAge: options.maxRecordAge ?? 3_600_000,
+      every: options.recordEvery ?? 1_000,
+      onDropped: options.onRecordDropped ?? (() => {}),
+    });
+  }
+
+  /**
+   * Sends a turn and follows its reply. The turn is recorded before this returns, and leaves at once. A draft whose turn is
+   * in flight already, on this page or another, is not sent as a second one: the reply of the first is returned or followed.
+   */
+  send(request: SendRequest): Reply {
+    const now = this.world.clock.now();
+    const input = inputOf(request, now);
+    const { draft = "" } = request;
+    const known = this.inFlightOf(request, input);
+    if (known !== undefined) return this.attach(known, request);
+    const { conversationId, turnId } = input;
+    if (request.conversationId === undefined) this.noteOpened(conversationId);
+    this.slots.begin({ turnId, conversationId, input, draft, replyId: "", offset: 0, startTime: now });
+    return this.reply({ conversationId, input, turnId, draft }, new ReplyLog(), request);
+  }
+
+  /** Follows a reply from an offset of its log, without sending anything that could make another attempt. */
+  follow(request: FollowRequest): Reply {
+    const { conversationId, turnId, replyId, offset = 0 } = request;
+    return this.reply({ conversationId, ...(turnId !== undefined && { turnId }) }, new ReplyLog(replyId, offset), request);
+  }
+
+  /**
+   * Goes on with what runs in a conversation: the turn in flight that this browser has recorded or, failing that, the reply
+   * that the server says is running. It is undefined if there is neither. If a recorded turn's reply has failed meanwhile in
+   * a way that another attempt may cure, resuming makes that attempt.
+   */
+  async resume(conversationId: string, options: ResumeOptions = {}): Promise<Reply | undefined> {
+    const record = this.slots.load(conversationId);
+    if (record !== undefined) return this.attach(record, options, options.from);
+    const replyId = await this.runningReply(conversationId, options.signal);
+    return replyId === "" ? undefined : this.follow({ conversationId, replyId, ...options });
+  }
+
+  /** The turns in flight that this browser has recorded, in all conversations. */
+  inFlight(): TurnRecord[] {
+    return this.slots.all();
+  }
+
+  /**
+   * Calls back when another tab sends a turn in a conversation, with the reply to it; this tab then shows the same. It ends
+   * by the function it returns.
+   */
+  onSentElsewhere(conversationId: string, callback: (reply: Reply) => void, listening: Listening = {}): () => void {
+    let seen = this.slots.load(conversationId)?.turnId;
+    return this.world.surroundings.onStorage((key) => {
+      if (key !== undefined && this.slots.conversationOf(key) !== conversationId) return;
+      const record = this.slots.load(conversationId);
+      if (record === undefined || record.turnId === seen) return;
+      seen = record.turnId;
+      if (!this.live.has(keyOf(record))) callback(this.attach(record, listening));
+    });
+  }
+
+  /**
+   * Stops a reply and returns it, without content, in the state it reached: abandoned, or complete if that came first. By a
+   * turn's id, the turn's live reply is stopped. Those who follow it get its end as ever.
+   */
+  async cancel({ conversationId, signal, ...target }: SteerRequest): Promise<StoredReply | undefined> {
+    const request = { conversationId, target: targetOf(target) };
+    return (await insist(this.world, signal, () => this.turns.cancelReply(request, callOf(signal)))).reply;
+  }
+
+  /** Has a reply of a new generation made, which costs money; {@link Turnd.follow} reads it. A repeat makes no other. */
+  async regenerate({ generation = 0, signal, ...request }: RegenerateRequest): Promise<RegenerateReplyResponse> {
+    const full = { ...request, expectedGeneration: generation };
+    return insist(this.world, signal, () => this.turns.regenerateReply(full, callOf(signal)));
+  }
+
+  /** Makes another finished reply of its turn the live one, below which the conversation goes on. It costs nothing. */
+  async select(conversationId: string, replyId: string, signal?: AbortSignal): Promise<StoredReply | undefined> {
+    return (await insist(this.world, signal, () => this.turns.selectReply({ conversationId, replyId }, callOf(signal)))).reply;
+  }
+
+  /** Reads a turn and its replies, the earliest first. */
+  async turn({ conversationId, signal, ...target }: SteerRequest): Promise<GetTurnResponse> {
+    const request = { conversationId, target: targetOf(target) };
+    return insist(this.world, signal, () => this.turns.getTurn(request, callOf(signal)));
+  }
+
+  /** The turn of a draft that is in flight, if there is one. */
+  private inFlightOf(request: SendRequest, input: TurnInput): TurnRecord | undefined {
+    const ids = request.conversationId === undefined ? this.opened : [input.conversationId];
+    for (const conversationId of ids) {
+      const record = this.slots.load(conversationId);
+      if (record !== undefined && isDraft(record, request, { ...input, conversationId })) return record;
+    }
+    return undefined;
+  }
+
+  /** Remembers that a conversation was opened here without an id, so that a double tap does not open two. */
+  private noteOpened(conversationId: string): void {
+    this.opened.push(conversationId);
+    if (this.opened.length > maxOpened) this.opened.shift();
+  }
+
+  /** The reply to a turn that is in flight: the one on this page if the caller listens in no way of its own. */
+  private attach(record: TurnRecord, listening: Listening, from: ResumeOptions["from"] = "start"): Reply {
+    const live = this.live.get(keyOf(record));
+    if (live !== undefined && listening.signal === undefined && listening.onEvent === undefined) return live;
+    const log = from === "cursor" ? new ReplyLog(record.replyId, record.offset) : new ReplyLog();
+    return this.reply({ ...record, sent: true }, log, listening);
+  }
+
+  private reply(followed: Followed, log: ReplyLog, { signal, onEvent }: Listening): Reply {
+    const key = keyOf(followed);
+    const keep = (reply: Reply) => {
+      if (followed.input !== undefined && signal === undefined) this.live.set(key, reply);
+    };
+    const reply = new Reply({
+      follow: (hand) => new Follower(followed, log, this.turns, this.world, this.slots, hand),
+      stop: ({ snapshot }) => this.cancel({ conversationId: followed.conversationId, ...nameOf(snapshot) }),
+      signal,
+      onEvent,
+      onIdle: (idle) => {
+        if (this.live.get(key) === idle) this.live.delete(key);
+      },
+      onStart: keep,
+    });
+    reply.start();
+    return reply;
+  }
+
+  private async runningReply(conversationId: string, signal: AbortSignal | undefined): Promise<string> {
+    try {
+      const { conversation } = await insist(this.world, signal, () =>
+        this.conversations.getConversation({ conversationId }, callOf(signal)));
+      return conversation?.runningReplyId ?? "";
+    } catch (thrown) {
+      if (thrown instanceof TurndError && thrown.code === Code.NotFound) return "";
+      throw thrown;
+    }
+  }
+}
+
+/** How many conversations are remembered as opened here. */
+const maxOpened = 64;
+
+const keyOf = ({ conversationId, turnId = "" }: { conversationId: string; turnId?: string }) => `${conversationId} ${turnId}`;
+
+const callOf = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal });
+
+function isDraft(record: TurnRecord, { draft = "", turnId }: SendRequest, input: TurnInput): boolean {
+  const named = turnId === undefined ? record.draft === draft : record.turnId === input.turnId;
+  return named && sameInput(record.input, input);
+}
+
+/** The turn's own id goes before the reply's: it also names a turn that waits in line, and whichever reply is live. */
+function nameOf({ turnId, replyId }: { turnId: string; replyId: string }): Target {
+  return turnId === "" ? { replyId } : { turnId };
+}
+
+function targetOf({ replyId, turnId }: Target) {
+  return replyId === undefined
+    ? ({ case: "turnId", value: turnId } as const)
+    : ({ case: "replyId", value: replyId } as const);
+}
+
+function settingsOf(options: TurndOptions): RetrySettings {
+  const given = Object.entries(options).filter(([name, value]) => Object.hasOwn(defaultRetrySettings, name) && value !== undefined);
+  return { ...defaultRetrySettings, ...Object.fromEntries(given) };
+}
