@@ -36,6 +36,7 @@ export class Follower {
   result = DeliveryResult.UNSPECIFIED;
   queuePosition: number | undefined;
   restarts = 0;
+  takenBack = 0;
   /** True from a restarted event until the other reply begins. */
   restarting = false;
   /** A terminal event was handed out and not answered by another attempt. */
@@ -164,8 +165,9 @@ export class Follower {
         this.restarting = false;
         return fresh;
       case "restarted":
-        if (fresh !== undefined) {
+        if (fresh?.kind.case === "restarted") {
           this.restarts++;
+          if (!fresh.kind.value.continues) this.takenBack++;
           this.restarting = true;
         }
         return fresh;

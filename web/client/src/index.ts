@@ -8,7 +8,7 @@ export type { FieldViolation, QuotaViolation } from "./error_details.js";
 export { adviceFor, sameId, TurndError, type TurndErrorInit } from "./errors.js";
 export type { LinkState } from "./follower.js";
 export type {
-  BlockInit, FollowRequest, Listening, RegenerateRequest, ResumeOptions, SendRequest, SteerRequest, Target, TurndOptions,
+  BlockInit, FollowRequest, HistoryRequest, Listening, RegenerateRequest, ResumeOptions, SendRequest, SteerRequest, Target, TurndOptions,
 } from "./options.js";
 export type { TurnRecord } from "./record.js";
 export { Reply } from "./reply.js";

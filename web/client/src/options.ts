@@ -78,8 +78,10 @@ export interface SendRequest extends Listening {
   readonly overrideNoProgress?: boolean;
 }
 
-/** Names a reply: by its own id, or as the latest to a turn. */
-export type Target = { readonly replyId: string; readonly turnId?: never } | { readonly turnId: string; readonly replyId?: never };
+/** Names a reply: by its own id if there is one, else as the latest to a turn. */
+export type Target =
+  | { readonly replyId: string; readonly turnId?: string | undefined }
+  | { readonly turnId: string; readonly replyId?: undefined };
 
 /** A reply to follow. */
 export type FollowRequest = Target & Listening & {
@@ -103,6 +105,15 @@ export interface RegenerateRequest {
   readonly generation?: number;
   /** Options that differ from those of the turn. */
   readonly options?: MessageInitShape<typeof GenerationOptionsSchema>;
+  readonly signal?: AbortSignal;
+}
+
+/** Which turns to list. */
+export interface HistoryRequest {
+  readonly conversationId: string;
+  /** The reply or turn to list the way to; the conversation's current leaf if left out. */
+  readonly leafId?: string;
+  readonly limit?: number;
   readonly signal?: AbortSignal;
 }
 

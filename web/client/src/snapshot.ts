@@ -51,6 +51,8 @@ export interface ReplySnapshot {
   readonly queuePosition: number | undefined;
   /** How often another reply has taken the place of the one shown. */
   readonly restarts: number;
+  /** How often what had been shown was taken back with that: all times but those in which the other reply continued it. */
+  readonly takenBack: number;
   readonly end: ReplyEnd | undefined;
   readonly link: LinkState;
 }
@@ -73,6 +75,7 @@ export function snapshotOf(follower: Follower): ReplySnapshot {
     delivery: follower.result,
     queuePosition: follower.queuePosition,
     restarts: follower.restarts,
+    takenBack: follower.takenBack,
     end: endOf(log.end),
     link: follower.link,
   };

@@ -5,15 +5,16 @@ import { Follower, type Followed } from "./follower.js";
 import type { Reply as StoredReply, TurnInput } from "./gen/turns/v1/turn_pb.js";
 import { ConversationService } from "./gen/turns/v1/conversation_service_pb.js";
 import { OperatorService } from "./gen/turns/v1/operator_service_pb.js";
-import { type GetTurnResponse, type RegenerateReplyResponse, TurnService } from "./gen/turns/v1/turn_service_pb.js";
+import { type GetTurnResponse, type RegenerateReplyResponse, type TurnEntry, TurnService } from "./gen/turns/v1/turn_service_pb.js";
 import type {
-  FollowRequest, Listening, RegenerateRequest, ResumeOptions, SendRequest, SteerRequest, Target, TurndOptions,
+  FollowRequest, HistoryRequest, Listening, RegenerateRequest, ResumeOptions, SendRequest, SteerRequest, Target, TurndOptions,
 } from "./options.js";
 import { insist } from "./reconnect.js";
 import { sameInput, type TurnRecord } from "./record.js";
 import { Reply } from "./reply.js";
 import { ReplyLog } from "./reply_log.js";
 import { defaultRetrySettings, type RetrySettings, type World } from "./settings.js";
+import type { ReplySnapshot } from "./snapshot.js";
 import { Slots } from "./slots.js";
 import { SafeStorage } from "./storage.js";
 import { browserSurroundings } from "./surroundings.js";
@@ -128,6 +129,18 @@ export class Turnd {
     return (await insist(this.world, signal, () => this.turns.cancelReply(request, callOf(signal)))).reply;
   }
 
+  /**
+   * Stops what runs in a conversation: the turn in flight that this browser has recorded or, failing that, the reply that
+   * the server says is running. It is undefined if there is neither.
+   */
+  async stop(conversationId: string, signal?: AbortSignal): Promise<StoredReply | undefined> {
+    const call = { conversationId, ...(signal && { signal }) };
+    const record = this.slots.load(conversationId);
+    if (record !== undefined) return this.cancel({ ...call, turnId: record.turnId });
+    const replyId = await this.runningReply(conversationId, signal);
+    return replyId === "" ? undefined : this.cancel({ ...call, replyId });
+  }
+
   /** Has a reply of a new generation made, which costs money; {@link Turnd.follow} reads it. A repeat makes no other. */
   async regenerate({ generation = 0, signal, ...request }: RegenerateRequest): Promise<RegenerateReplyResponse> {
     const full = { ...request, expectedGeneration: generation };
@@ -143,6 +156,23 @@ export class Turnd {
   async turn({ conversationId, signal, ...target }: SteerRequest): Promise<GetTurnResponse> {
     const request = { conversationId, target: targetOf(target) };
     return insist(this.world, signal, () => this.turns.getTurn(request, callOf(signal)));
+  }
+
+  /**
+   * The turns on the way to a leaf, the earliest first: at most `limit` of the latest, 200 if left out. It is empty for a
+   * conversation that does not exist yet.
+   */
+  async history({ conversationId, leafId = "", limit = 200, signal }: HistoryRequest): Promise<TurnEntry[]> {
+    const entries: TurnEntry[] = [];
+    for (let pageToken = ""; entries.length < limit; ) {
+      const request = { conversationId, leafId, pageToken, pageSize: Math.min(200, limit - entries.length) };
+      const page = await orIfMissing(insist(this.world, signal, () => this.turns.listTurns(request, callOf(signal))));
+      if (page === undefined) return [];
+      entries.push(...page.entries);
+      pageToken = page.nextPageToken;
+      if (pageToken === "") break;
+    }
+    return entries.reverse();
   }
 
   /** The turn of a draft that is in flight, if there is one. */
@@ -176,7 +206,7 @@ export class Turnd {
     };
     const reply = new Reply({
       follow: (hand) => new Follower(followed, log, this.turns, this.world, this.slots, hand),
-      stop: ({ snapshot }) => this.cancel({ conversationId: followed.conversationId, ...nameOf(snapshot) }),
+      stop: ({ snapshot }) => this.cancel({ conversationId: followed.conversationId, ...nameOf(followed, snapshot) }),
       signal,
       onEvent,
       onIdle: (idle) => {
@@ -189,14 +219,19 @@ export class Turnd {
   }
 
   private async runningReply(conversationId: string, signal: AbortSignal | undefined): Promise<string> {
-    try {
-      const { conversation } = await insist(this.world, signal, () =>
-        this.conversations.getConversation({ conversationId }, callOf(signal)));
-      return conversation?.runningReplyId ?? "";
-    } catch (thrown) {
-      if (thrown instanceof TurndError && thrown.code === Code.NotFound) return "";
-      throw thrown;
-    }
+    const answer = await orIfMissing(insist(this.world, signal, () =>
+      this.conversations.getConversation({ conversationId }, callOf(signal))));
+    return answer?.conversation?.runningReplyId ?? "";
+  }
+}
+
+/** What a call brings; undefined if what it asks for does not exist. */
+async function orIfMissing<A>(answer: Promise<A>): Promise<A | undefined> {
+  try {
+    return await answer;
+  } catch (thrown) {
+    if (thrown instanceof TurndError && thrown.code === Code.NotFound) return undefined;
+    throw thrown;
   }
 }
 
@@ -212,14 +247,14 @@ function isDraft(record: TurnRecord, { draft = "", turnId }: SendRequest, input:
   return named && sameInput(record.input, input);
 }
 
-/** The turn's own id goes before the reply's: it also names a turn that waits in line, and whichever reply is live. */
-function nameOf({ turnId, replyId }: { turnId: string; replyId: string }): Target {
-  return turnId === "" ? { replyId } : { turnId };
+/** A turn that was sent goes by its own id, which also names one that waits in line, and whichever reply is live. */
+function nameOf(followed: Followed, { turnId, replyId }: ReplySnapshot): Target {
+  return followed.input !== undefined || replyId === "" ? { turnId } : { replyId };
 }
 
 function targetOf({ replyId, turnId }: Target) {
   return replyId === undefined
-    ? ({ case: "turnId", value: turnId } as const)
+    ? ({ case: "turnId", value: turnId ?? "" } as const)
     : ({ case: "replyId", value: replyId } as const);
 }
 

@@ -1,5 +1,8 @@
 import { Code, ConnectError, createRouterTransport, type Transport } from "@connectrpc/connect";
-import { createTurnd, type Event, type FollowReplyRequest, type TurndOptions, type TurnRequest, TurnService } from "../src/index.js";
+import {
+  type CancelReplyRequest, ConversationService, createTurnd, type Event, type FollowReplyRequest, type RegenerateReplyRequest,
+  type TurndOptions, type TurnEntry, type TurnRequest, TurnService,
+} from "../src/index.js";
 
 /** One answer to a stream: its events, and how it ends after them. */
 export interface Answer {
@@ -12,7 +15,13 @@ export interface Answer {
 export class Bed {
   readonly turns: TurnRequest[] = [];
   readonly follows: FollowReplyRequest[] = [];
+  readonly cancels: CancelReplyRequest[] = [];
+  readonly regenerates: RegenerateReplyRequest[] = [];
   readonly waits: number[] = [];
+  /** What the server says when it is asked. */
+  runningReplyId = "";
+  regeneratedReplyId = "";
+  entries: TurnEntry[] = [];
   now = 1_800_000_000_000;
   private next = 0;
   readonly transport: Transport;
@@ -28,6 +37,21 @@ export class Bed {
         async *followReply(request, context) {
           bed.follows.push(request);
           for await (const event of bed.answer(context.signal)) yield { event };
+        },
+        cancelReply: (request) => {
+          bed.cancels.push(request);
+          return {};
+        },
+        regenerateReply: (request) => {
+          bed.regenerates.push(request);
+          return { reply: { replyId: bed.regeneratedReplyId } };
+        },
+        listTurns: () => ({ entries: bed.entries }),
+      });
+      service(ConversationService, {
+        getConversation: ({ conversationId }) => {
+          if (bed.runningReplyId === "") throw new ConnectError("there is none", Code.NotFound);
+          return { conversation: { conversationId, runningReplyId: bed.runningReplyId } };
         },
       });
     });
