@@ -1,0 +1,21 @@
+import { createTurnd, type Turnd } from "../../../client/src/index.js";
+import { credentials, identity, onIdentity } from "./identity";
+
+export { TurndError, type Reply as LiveSource, type ReplySnapshot, type ReplyEnd } from "../../../client/src/index.js";
+
+let client: Turnd | undefined;
+onIdentity(() => (client = undefined));
+
+/** The client of who calls now. Turns in flight are recorded apart for each who called from this browser. */
+export function turnd(): Turnd {
+  client ??= createTurnd({ baseUrl: window.location.origin, headers: credentials, storagePrefix: `turnd:${caller()}:` });
+  return client;
+}
+
+// A key's second part is its public name; the secret is written nowhere but where it was entered.
+function caller(): string {
+  const { key, tenant, subject } = identity();
+  const [scheme, id, secret] = key.split("_");
+  const named = scheme === "turnd" && id && secret ? id : key ? "token" : "";
+  return [named, tenant, subject].map(encodeURIComponent).join(":");
+}

@@ -1,0 +1,47 @@
+import { useCallback, useEffect, useRef, useState } from "react";
+import { failureOf, type Failure } from "../api/failure";
+
+export interface Loaded<T> {
+  value: T | undefined;
+  failure: Failure | undefined;
+  loading: boolean;
+  reload: () => void;
+}
+
+/**
+ * Loads a value, again whenever the name of what is loaded changes, and each so many milliseconds while the page is
+ * looked at. What was loaded under a name is shown until its successor is there.
+ */
+export function useLoad<T>(name: string, load: (signal: AbortSignal) => Promise<T>, every = 0): Loaded<T> {
+  const [state, setState] = useState<{ name: string; value?: T; failure?: Failure; loading: boolean }>({ name, loading: true });
+  const [round, setRound] = useState(0);
+  const latest = useRef(load);
+  latest.current = load;
+
+  useEffect(() => {
+    const left = new AbortController();
+    setState((was) => (was.name === name ? { ...was, loading: true } : { name, loading: true }));
+    latest.current(left.signal).then(
+      (value) => left.signal.aborted || setState({ name, value, loading: false }),
+      (error: unknown) =>
+        left.signal.aborted || setState((was) => ({ ...was, failure: failureOf(error), loading: false })),
+    );
+    return () => left.abort();
+  }, [name, round]);
+
+  const reload = useCallback(() => setRound((was) => was + 1), []);
+  useEffect(() => {
+    const refresh = () => document.visibilityState === "visible" && reload();
+    document.addEventListener("visibilitychange", refresh);
+    window.addEventListener("online", refresh);
+    const timer = every > 0 ? window.setInterval(refresh, every) : undefined;
+    return () => {
+      document.removeEventListener("visibilitychange", refresh);
+      window.removeEventListener("online", refresh);
+      window.clearInterval(timer);
+    };
+  }, [every, reload]);
+
+  const mine = state.name === name;
+  return { value: mine ? state.value : undefined, failure: mine ? state.failure : undefined, loading: !mine || state.loading, reload };
+}
