@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/turnd/turnd/turns"
 )
@@ -62,6 +63,8 @@ func (c *codec) mark(m proto.Message, f fault) {
 		kind = 1
 	case f.much:
 		kind = 2
+	case f.json:
+		kind = 3
 	}
 	value := append(c.secret[:len(c.secret):len(c.secret)], kind)
 	value = append(value, f.path...)
@@ -71,20 +74,45 @@ func (c *codec) mark(m proto.Message, f fault) {
 
 // complaint is the error of a message whose bytes could not be decoded, nil for any other.
 func (c *codec) complaint(m proto.Message) error {
-	num, _, n := protowire.ConsumeTag(m.ProtoReflect().GetUnknown())
-	if n < 0 || num != markField {
+	value := c.marked(m.ProtoReflect().GetUnknown())
+	if value == nil {
 		return nil
 	}
-	value, n := protowire.ConsumeBytes(m.ProtoReflect().GetUnknown()[n:])
-	if n < 0 || len(value) <= len(c.secret) || string(value[:len(c.secret)]) != string(c.secret[:]) {
-		return nil
-	}
-	kind, path := value[len(c.secret)], string(value[len(c.secret)+1:])
+	kind, path := value[0], string(value[1:])
 	switch kind {
+	case 3:
+		return &turns.Error{Code: turns.CodeInvalidField, Field: "body", Problem: "can't be read as the JSON of this request, at " + path}
 	case 2:
 		return &turns.Error{Code: turns.CodeInvalidField, Problem: fmt.Sprintf("the request has more than %d fields in all; send less at a time", maxFields)}
 	case 1:
 		return &turns.Error{Code: turns.CodeInvalidField, Field: path, Problem: "is not valid UTF-8; send text as UTF-8"}
 	}
 	return &turns.Error{Code: turns.CodeInvalidField, Field: path, Problem: "can't be decoded as a protobuf message"}
+}
+
+// marked is what a mark says, nil for other unknown fields.
+func (c *codec) marked(unknown []byte) []byte {
+	num, _, n := protowire.ConsumeTag(unknown)
+	if n < 0 || num != markField {
+		return nil
+	}
+	value, n := protowire.ConsumeBytes(unknown[n:])
+	if n < 0 || len(value) <= len(c.secret) || string(value[:len(c.secret)]) != string(c.secret[:]) {
+		return nil
+	}
+	return value[len(c.secret):]
+}
+
+// markWithin is the mark of a message or of a part of it, nil if there is none.
+func (c *codec) markWithin(m protoreflect.Message) (unknown []byte) {
+	if c.marked(m.GetUnknown()) != nil {
+		return m.GetUnknown()
+	}
+	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if field.Message() != nil && !field.IsList() && !field.IsMap() {
+			unknown = c.markWithin(v.Message())
+		}
+		return unknown == nil
+	})
+	return unknown
 }

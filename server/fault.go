@@ -18,6 +18,8 @@ type fault struct {
 	path string
 	// utf8 says that the field is a string which is not UTF-8; else the bytes themselves are no message.
 	utf8 bool
+	// json says that the bytes are no JSON of the message; path is the place in the text then.
+	json bool
 	// much says that the message was not decoded, since there is too much in it.
 	much bool
 }

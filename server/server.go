@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -58,16 +59,22 @@ type Config struct {
 	MaxConnections int
 	// MaxStreams bounds the calls under way on one connection: 1024.
 	MaxStreams uint32
-	// Web answers HTTP/1.1 on the same port. Default: a page that says that gRPC is served here.
-	Web http.Handler
+	// WriteTime is how long a client of the web may take for the next 64 KiB of what it is sent: a minute. One that takes
+	// nothing for longer is cut off, and goes on from its cursor.
+	WriteTime time.Duration
+	// CORSOrigins are the origins, as CheckOrigins has them, whose pages may call from a browser besides those of this server.
+	CORSOrigins []string
+	// Console answers what by HTTP is neither a call nor an event stream: "/" and static files. Default: a page that says what
+	// is served here.
+	Console http.Handler
 }
 
 func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Web == nil {
-		c.Web = http.HandlerFunc(webNotice)
+	if c.Console == nil {
+		c.Console = http.HandlerFunc(webNotice)
 	}
 	orDefault(&c.MaxContentBytes, 4<<20)
 	orDefault(&c.MaxRecvBytes, 16<<20)
@@ -75,6 +82,7 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.Recheck, 10*time.Second)
 	orDefault(&c.SniffTimeout, 5*time.Second)
 	orDefault(&c.ArrivalTime, 30*time.Second)
+	orDefault(&c.WriteTime, time.Minute)
 	orDefault(&c.MaxConnections, 8192)
 	orDefault(&c.MaxStreams, 1024)
 	return c
@@ -89,11 +97,17 @@ func orDefault[T comparable](v *T, d T) {
 
 // Server serves turnd's wire. Make it by New; it serves once.
 type Server struct {
-	cfg    Config
-	grpc   *grpc.Server
+	cfg  Config
+	gate *gate
+	grpc *grpc.Server
+	// bridge serves what the web speaks, by the same gate. It is another server than grpc, since a graceful stop of that one
+	// would cut off what came in by net/http.
+	bridge *grpc.Server
 	web    *http.Server
-	health *health.Server
-	calls  *calls
+	// webRuns is held for reading by each request of the web.
+	webRuns sync.RWMutex
+	health  *health.Server
+	calls   *calls
 	// streams are open under a key or token.
 	streams *streams
 	// late is done when a drain is to end although its grace may not be over.
@@ -131,6 +145,9 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := CheckOrigins(cfg.Auth, cfg.CORSOrigins); err != nil {
+		return nil, err
+	}
 	if slices.Contains(modes, AuthNone) != (cfg.Authenticator == nil) {
 		return nil, errors.New("an Authenticator goes with every mode of auth but none")
 	}
@@ -143,20 +160,28 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, health: health.NewServer(), calls: newCalls(), streams: newStreams(cfg.Authenticator, cfg.Recheck)}
 	s.late, s.beLate = context.WithCancel(context.Background())
-	g := &gate{mapper: mapper{cfg.Logger}, codec: newCodec(), validate: rules, who: cfg.Authenticator, calls: s.calls,
+	s.gate = &gate{mapper: mapper{cfg.Logger}, codec: newCodec(), validate: rules, who: cfg.Authenticator, calls: s.calls,
 		streams: s.streams}
-	s.grpc = grpc.NewServer(s.options(g)...)
-	s.web = s.newWeb()
-	turnsv1.RegisterTurnServiceServer(s.grpc, turnService{Server: s})
-	turnsv1.RegisterConversationServiceServer(s.grpc, conversationService{Server: s})
-	turnsv1.RegisterOperatorServiceServer(s.grpc, operatorService{Server: s})
-	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
-	reflection.Register(s.grpc)
+	s.grpc, s.bridge = s.newGRPC(), s.newGRPC()
+	if s.web, err = s.newWeb(); err != nil {
+		return nil, err
+	}
 	if err := checkScopes(s.grpc.GetServiceInfo()); err != nil {
 		return nil, err
 	}
 	s.setServing(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
 	return s, nil
+}
+
+// newGRPC makes a server of all services.
+func (s *Server) newGRPC() *grpc.Server {
+	g := grpc.NewServer(s.options(s.gate)...)
+	turnsv1.RegisterTurnServiceServer(g, turnService{Server: s})
+	turnsv1.RegisterConversationServiceServer(g, conversationService{Server: s})
+	turnsv1.RegisterOperatorServiceServer(g, operatorService{Server: s})
+	grpc_health_v1.RegisterHealthServer(g, s.health)
+	reflection.Register(g)
+	return g
 }
 
 // options bound what one client can hold: message and header sizes, calls on a connection, silence, pings. A dead peer
@@ -258,7 +283,9 @@ func unless(err, stop error) error {
 	return err
 }
 
-// drain ends everything. The web goes first: a graceful stop of gRPC would cut calls that came in by way of HTTP/1.1.
+// drain ends everything. GracefulStop tells clients to go elsewhere at once and returns when the last call has ended, which a
+// health watch never does by itself, and Shutdown waits for requests in the same way; so our own calls, in whichever way they
+// came, are waited for here, and then the rest is cut.
 func (s *Server) drain(splits []*splitter) {
 	s.health.Shutdown()
 	for _, split := range splits {
@@ -266,28 +293,43 @@ func (s *Server) drain(splits []*splitter) {
 	}
 	grace, cancel := context.WithTimeout(s.late, s.cfg.Grace)
 	defer cancel()
-	if s.web.Shutdown(grace) != nil {
-		_ = s.web.Close()
-	}
-	// GracefulStop tells clients to go elsewhere at once and returns when the last call has ended, which a health watch
-	// never does by itself; so our own calls are waited for here, and then the rest is cut.
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		s.grpc.GracefulStop()
-	}()
+	var stops sync.WaitGroup
+	last, hangUp := context.WithCancel(context.Background())
+	defer hangUp()
+	stops.Go(func() { s.stopWeb(last) })
+	stops.Go(func() { s.stopGRPC(last) })
 	select {
 	case <-s.calls.drained():
 	case <-grace.Done():
 		s.cfg.Logger.Warn("grace is over; calls still running are cut off")
 	}
 	s.calls.cutAll()
+	defer time.AfterFunc(lastWords, hangUp).Stop()
+	stops.Wait()
+}
+
+// stopGRPC returns when no call of gRPC runs any more. A reader that takes nothing holds its stream open until last ends.
+func (s *Server) stopGRPC(last context.Context) {
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.grpc.GracefulStop()
+	}()
 	select {
 	case <-stopped:
-	case <-time.After(lastWords):
-		s.grpc.Stop() // a reader that takes nothing holds its stream open
+	case <-last.Done():
+		s.grpc.Stop()
 		<-stopped
 	}
+}
+
+// stopWeb returns when nothing runs any more that came by HTTP.
+func (s *Server) stopWeb(last context.Context) {
+	if s.web.Shutdown(last) != nil {
+		_ = s.web.Close()
+	}
+	s.bridge.Stop()
+	s.webRuns.Lock() // for good: who comes now is too late
 }
 
 // lastWords is how long a call that was cut off has to send its status.

@@ -29,7 +29,7 @@ func dial(t *testing.T, h *servertest.Harness) net.Conn {
 }
 
 func get(t *testing.T, conn net.Conn, path string) (int, string) {
-	_, err := io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: turnd\r\nConnection: close\r\n\r\n")
+	_, err := io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
 	require.NoError(t, err)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
@@ -44,13 +44,13 @@ func TestHTTPOnThePortOfGRPCIsToldWhatIsServedThere(t *testing.T) {
 	code, body := get(t, dial(t, h), "/")
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, body, "gRPC")
-	code, _ = get(t, dial(t, h), "/v1/conversations")
+	code, _ = get(t, dial(t, h), "/v1/nothing")
 	require.Equal(t, http.StatusNotFound, code)
 }
 
 func TestAnotherHandlerCanTakeTheHTTPHalf(t *testing.T) {
 	teapot := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	code, _ := get(t, dial(t, start(t, newFake(), func(c *server.Config) { c.Web = teapot })), "/")
+	code, _ := get(t, dial(t, start(t, newFake(), func(c *server.Config) { c.Console = teapot })), "/")
 	require.Equal(t, http.StatusTeapot, code)
 }
 

@@ -102,7 +102,7 @@ func TestAClientThatAgreesOnNothingIsServedByWhatItSays(t *testing.T) {
 		require.Empty(t, conn.ConnectionState().NegotiatedProtocol)
 		return conn
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(begin("GET / HTTP/1.1\r\nHost: turnd\r\nConnection: close\r\n\r\n")), nil)
+	resp, err := http.ReadResponse(bufio.NewReader(begin("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")), nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	require.NoError(t, resp.Body.Close())
@@ -159,7 +159,7 @@ func TestHandlersSeeTheCertificateThatAClientShowed(t *testing.T) {
 	}
 	s := startTLS(t, f, func(c *server.Config) {
 		c.TLS.ClientAuth, c.TLS.ClientCAs = tls.RequireAndVerifyClientCert, clients.Pool()
-		c.Web = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		c.Console = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			shown <- r.TLS.VerifiedChains[0][0].SerialNumber.String()
 		})
 	})

@@ -7,12 +7,65 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
-// newWeb makes the HTTP/1.1 half of the port.
-func (s *Server) newWeb() *http.Server {
-	return boundedHTTP(s.cfg.Web, s.cfg.SniffTimeout, s.cfg.Logger)
+// newWeb makes the HTTP/1.1 half of the port, which is HTTP/2 too on a listener for the web alone.
+func (s *Server) newWeb() (*http.Server, error) {
+	api, err := newTranscoder(s.bridge, s.gate.codec, s.cfg.MaxRecvBytes, http.HandlerFunc(s.noSuchPath))
+	if err != nil {
+		return nil, err
+	}
+	guarded, err := s.cfg.origins().guard(s.routes(api))
+	if err != nil {
+		return nil, err
+	}
+	srv := boundedHTTP(s.whileServing(s.patiently(guarded)), s.cfg.SniffTimeout, s.cfg.Logger)
+	srv.ReadTimeout = s.cfg.ArrivalTime
+	return srv, nil
+}
+
+// Paths that are not the console's.
+const (
+	restPrefix    = "/v1/"
+	servicePrefix = "/turns.v1."
+	libraryPrefix = "/grpc."
+)
+
+// routes tells the calls from the event streams, and from what is none of both.
+func (s *Server) routes(api http.Handler) http.Handler {
+	calls := s.whole(typedErrors(api))
+	mux := http.NewServeMux()
+	mux.HandleFunc(restPrefix+"conversations/{conversation}/replies/{reply}/events", s.serveEvents)
+	mux.HandleFunc(restPrefix+"conversations/{conversation}/turns/{turn}/events", s.serveEvents)
+	mux.Handle(restPrefix, calls)
+	mux.Handle("/", s.cfg.Console)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isCall(r.URL.Path) {
+			calls.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// isCall reports the path of a method, as Connect and gRPC-Web have it.
+func isCall(path string) bool {
+	return strings.HasPrefix(path, servicePrefix) || strings.HasPrefix(path, libraryPrefix)
+}
+
+// whileServing lets a drain wait for what runs here. It is the outermost handler.
+func (s *Server) whileServing(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.webRuns.TryRLock() {
+			w.Header().Set("Connection", "close")
+			refuse(w, r, http.StatusServiceUnavailable, statusOf(errDraining))
+			return
+		}
+		defer s.webRuns.RUnlock()
+		next.ServeHTTP(w, r)
+	})
 }
 
 // boundedHTTP is an HTTP server on which no client can take its time with a request, or much memory.
@@ -48,12 +101,12 @@ func serveUntil(ctx context.Context, srv *http.Server, lis net.Listener, grace t
 	return nil
 }
 
-// webNotice tells whoever comes by HTTP/1.1 what is served here.
+// webNotice tells whoever comes by HTTP/1.1 what is served here, where there is no console.
 func webNotice(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/" {
 		http.NotFound(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, "turnd serves gRPC on this port: turns.v1.TurnService, with reflection.\n")
+	_, _ = io.WriteString(w, "turnd serves gRPC on this port, and by HTTP/1.1 Connect, gRPC-Web and REST: turns.v1.TurnService, with reflection.\n")
 }

@@ -21,6 +21,7 @@ var serveFlags = []struct{ name, def, variable, flag string }{
 	{"tls-min-version", "1.2", "1.3", "1.1"},
 	{"ops-listen", "off", "127.0.0.1:1", "127.0.0.1:2"},
 	{"webhook-listen", "off", "0.0.0.0:1", "127.0.0.1:2"},
+	{"cors-origins", "", "https://a.example", "https://b.example"},
 	{"ready-file", "", "/a", "/b"},
 	{"data-dir", "", "/a", "/b"},
 	{"database-url", "", "sqlite:///a", "sqlite:///b"},

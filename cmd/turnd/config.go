@@ -12,6 +12,7 @@ type Config struct {
 	WebListen     string `env:"TURND_WEB_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"Second listener, with TLS, for the web alone: HTTP/1.1 and HTTP/2. Without a host it is loopback."`
 	OpsListen     string `env:"TURND_OPS_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"/metrics, /healthz, /readyz and /debug/pprof, without authentication. Without a host it is loopback."`
 	WebhookListen string `env:"TURND_WEBHOOK_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"POST /v1/webhooks/{endpoint}, by which vendors say that a response is over: plain HTTP, for a proxy with TLS before it, authenticated by the signature. Without a host it is loopback."`
+	CORSOrigins   string `name:"cors-origins" env:"TURND_CORS_ORIGINS" placeholder:"ORIGINS" group:"listen" help:"Origins whose pages may call from a browser, such as https://chat.example.com, with commas between them; * is all, and not for --auth none. Pages of turnd's own may anyway."`
 	ReadyFile     string `env:"TURND_READY_FILE" placeholder:"FILE" group:"listen" help:"JSON file written once serving, removed at exit."`
 
 	Auth      string        `env:"TURND_AUTH" default:"none" placeholder:"MODES" group:"identity" help:"How callers prove who they are: none, which is refused off loopback; keys, oidc, or keys,oidc."`
@@ -82,7 +83,7 @@ func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("listen", c.Listen), slog.String("ops_listen", c.OpsListen), slog.String("webhook_listen", c.WebhookListen),
 		slog.String("web_listen", c.WebListen), slog.String("tls_cert", c.TLS.TLSCert), slog.String("tls_client_ca", c.TLS.TLSClientCA),
-		slog.String("tls_min_version", c.TLS.TLSMinVersion),
+		slog.String("tls_min_version", c.TLS.TLSMinVersion), slog.String("cors_origins", c.CORSOrigins),
 		slog.String("database_url", redactURL(c.Database.DatabaseURL)),
 		slog.String("database_direct_url", redactURL(c.Database.DatabaseDirectURL)),
 		slog.String("data_dir", c.Database.DataDir), slog.String("migrate", c.Migrate),

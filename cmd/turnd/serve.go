@@ -139,6 +139,7 @@ func (a *app) makeService(ctx context.Context) (err error) {
 	a.server, err = server.New(server.Config{
 		Service: a.service, Follower: a.hub, Logger: a.logger, Auth: a.cfg.Auth, Authenticator: who, Recheck: a.cfg.recheck(),
 		MaxContentBytes: a.cfg.MaxContentBytes, Grace: a.cfg.Grace + lastEndings, TLS: a.tlsConfig(),
+		CORSOrigins: a.cfg.corsOrigins(),
 	})
 	return err
 }

@@ -58,7 +58,26 @@ func (c Config) checkListeners() error {
 	if auth != nil {
 		auth = fmt.Errorf("--%w", auth)
 	}
-	return errors.Join(auth, c.checkWeb(), c.checkOps())
+	return errors.Join(auth, c.checkWeb(), c.checkOrigins(), c.checkOps())
+}
+
+func (c Config) checkOrigins() error {
+	if err := server.CheckOrigins(c.Auth, c.corsOrigins()); err != nil {
+		return fmt.Errorf("--cors-origins: %w", err)
+	}
+	return nil
+}
+
+// corsOrigins are the origins one by one.
+func (c Config) corsOrigins() []string {
+	if c.CORSOrigins == "" {
+		return nil
+	}
+	origins := strings.Split(c.CORSOrigins, ",")
+	for i, origin := range origins {
+		origins[i] = strings.TrimSpace(origin)
+	}
+	return origins
 }
 
 // checkWeb looks at the listener for the web alone, where the same is served as on the first one.
