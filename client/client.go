@@ -41,6 +41,9 @@ type Options struct {
 	MaxBackoff time.Duration
 	// MaxWait is the longest delay of the server's that is waited for; a longer one is returned as an error. 1 min if zero.
 	MaxWait time.Duration
+	// MaxSilence is how long a stream may be silent before it counts as lost, whatever the link says of itself; 45 s if zero,
+	// which is three of the server's heartbeats.
+	MaxSilence time.Duration
 	// Retry decides what happens after a reply was abandoned or held.
 	Retry RetryPolicy
 	// MaxAgain bounds what Auto sends again; 3 if zero.
@@ -92,6 +95,7 @@ func (o Options) withDefaults() Options {
 	o.Backoff = orElse(o.Backoff, 250*time.Millisecond)
 	o.MaxBackoff = orElse(o.MaxBackoff, 8*time.Second)
 	o.MaxWait = orElse(o.MaxWait, time.Minute)
+	o.MaxSilence = orElse(o.MaxSilence, 45*time.Second)
 	o.MaxAgain = orElse(o.MaxAgain, 3)
 	return o
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"time"
 
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 )
@@ -21,20 +22,32 @@ type connection struct {
 func (c *connection) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // lets go of the call, which stops nothing at the server but this stream
+	silence := time.AfterFunc(c.client.opt.MaxSilence, cancel)
+	defer silence.Stop()
 	next, err := c.open(ctx)
 	if err != nil {
-		return err
+		return c.orSilent(silence, err)
 	}
 	for {
 		ev, err := next()
 		if err != nil {
-			return err
+			return c.orSilent(silence, err)
 		}
+		silence.Stop() // the caller may take its time with an event
 		ended, err := c.take(ctx, ev)
 		if ended || c.left || err != nil {
 			return err
 		}
+		silence.Reset(c.client.opt.MaxSilence)
 	}
+}
+
+// orSilent tells a stream that was let go of because it was silent from one that failed by itself.
+func (c *connection) orSilent(silence *time.Timer, err error) error {
+	if silence.Stop() {
+		return err
+	}
+	return errSilent
 }
 
 // take deals with one event.

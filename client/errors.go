@@ -23,6 +23,8 @@ var (
 	ErrNotAgain = errors.New("sending the same turn again does not help")
 	// errCut is a stream that ended in good order, but before its reply did.
 	errCut = errors.New("the stream ended before a terminal event")
+	// errSilent is a stream on which nothing has come for too long.
+	errSilent = errors.New("the stream was silent for too long")
 )
 
 // Error is a failure by the server's word or by the link's.
@@ -76,7 +78,7 @@ func asError(err error) *Error {
 	if errors.Is(err, io.EOF) {
 		err = errCut
 	}
-	if errors.Is(err, errCut) || errors.Is(err, ErrOutOfStep) {
+	if errors.Is(err, errCut) || errors.Is(err, errSilent) || errors.Is(err, ErrOutOfStep) {
 		return &Error{Code: codes.Unavailable, Advice: turnsv1.RetryAdvice_RETRY_ADVICE_SAME_ID_NOW, err: err}
 	}
 	if errors.Is(err, ErrReplyTooLarge) {

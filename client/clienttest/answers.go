@@ -48,7 +48,7 @@ func Hang(events ...*turnsv1.Event) Answer {
 // Cut closes the connection as soon as the call has come, so that not even a header gets back.
 func Cut() Answer {
 	return func(c *Call) error {
-		c.server.cut()
+		c.server.Cut()
 		<-c.Done()
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -21,6 +22,8 @@ type Server struct {
 
 	// Addr is the host and port it listens on.
 	Addr string
+	// Repeat is set, before the first call, to have the last answer given to all that come after it.
+	Repeat bool
 
 	mu      sync.Mutex
 	answers []Answer
@@ -38,6 +41,7 @@ type Call struct {
 	GetTurn    *turnsv1.GetTurnRequest
 	ListTurns  *turnsv1.ListTurnsRequest
 	Header     metadata.MD
+	Time       time.Time // of its arrival
 
 	ctx      context.Context
 	server   *Server
@@ -56,11 +60,12 @@ func Start(t testing.TB, answers ...Answer) *Server {
 	if err != nil {
 		t.Fatalf("listen: %v", err)
 	}
-	s := &Server{Addr: listener.Addr().String(), answers: answers, conns: map[net.Conn]struct{}{}}
+	s := New(answers...)
+	s.Addr = listener.Addr().String()
 	g := grpc.NewServer(grpc.MaxSendMsgSize(16 << 20))
 	turnsv1.RegisterTurnServiceServer(g, s)
 	served := make(chan error, 1)
-	go func() { served <- g.Serve(&listenerOfConns{Listener: listener, server: s}) }()
+	go func() { served <- g.Serve(s.Watch(listener)) }()
 	t.Cleanup(func() {
 		g.Stop()
 		if err := <-served; err != nil {
@@ -68,6 +73,16 @@ func Start(t testing.TB, answers ...Answer) *Server {
 		}
 	})
 	return s
+}
+
+// New makes a Server that others serve, on a listener of their own.
+func New(answers ...Answer) *Server {
+	return &Server{answers: answers, conns: map[net.Conn]struct{}{}}
+}
+
+// Watch is a listener whose connections the Server can cut.
+func (s *Server) Watch(lis net.Listener) net.Listener {
+	return &listenerOfConns{Listener: lis, server: s}
 }
 
 // Calls are the calls so far.
@@ -127,12 +142,15 @@ func respond[M proto.Message](s *Server, c *Call) (response M, err error) {
 }
 
 func (s *Server) answer(c *Call) error {
-	c.server = s
+	c.server, c.Time = s, time.Now()
 	c.Header, _ = metadata.FromIncomingContext(c.ctx)
 	s.mu.Lock()
 	n := len(s.calls)
 	s.calls = append(s.calls, c)
 	s.mu.Unlock()
+	if s.Repeat {
+		n = min(n, len(s.answers)-1)
+	}
 	if n >= len(s.answers) {
 		return status.Errorf(codes.OutOfRange, "call %d came, and %d were expected", n+1, len(s.answers))
 	}
@@ -155,8 +173,8 @@ func (c *Call) Send(events ...*turnsv1.Event) error {
 	return nil
 }
 
-// cut closes all connections, as a network does that fails.
-func (s *Server) cut() {
+// Cut closes all connections, as a network does that fails.
+func (s *Server) Cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for conn := range s.conns {

@@ -63,6 +63,20 @@ export class Follower {
 
   /** Runs until the end, or until the caller leaves; it throws a TurndError if tries are of no more use. */
   async run(leave: AbortSignal): Promise<void> {
+    try {
+      await this.attempts(leave);
+    } finally {
+      this.flush();
+      this.slots.forget(this.turnId);
+    }
+  }
+
+  /** Writes the cursor as it is. */
+  flush(): void {
+    this.slots.flush(this.followed.conversationId, this.turnId);
+  }
+
+  private async attempts(leave: AbortSignal): Promise<void> {
     for (let fruitless = 0; !this.over && !leave.aborted; ) {
       if (this.holdOff > 0) {
         this.move("waiting");

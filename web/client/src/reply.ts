@@ -72,6 +72,7 @@ export class Reply implements AsyncIterable<ReplySnapshot> {
   /** Stops listening, and nothing else. */
   leave(): void {
     this.running?.leave.abort();
+    this.follower.flush();
     this.wake();
   }
 
@@ -131,7 +132,7 @@ export class Reply implements AsyncIterable<ReplySnapshot> {
       }
     } finally {
       this.loops--;
-      if (this.loops === 0 && !this.wantedWhole) this.running?.leave.abort();
+      if (this.loops === 0 && !this.wantedWhole) this.leave();
     }
   }
 

@@ -8,12 +8,19 @@ export interface DroppedRecord {
   readonly why: "corrupt" | "stale";
 }
 
+/** How far a reply was dealt with. */
+export interface ShownTo {
+  readonly replyId: string;
+  readonly offset: number;
+}
+
 /**
  * The places for turns in flight: one a conversation, in storage that other tabs share. A reply whose turn has been replaced
  * there by a later one can no longer write to it.
  */
 export class Slots {
   private readonly written = new Map<string, number>();
+  private readonly unwritten = new Map<string, ShownTo>();
 
   constructor(
     private readonly storage: SafeStorage,
@@ -51,22 +58,36 @@ export class Slots {
 
   /**
    * Moves the cursor in the record of a turn. It is written now if it matters much, else when the last write is long enough
-   * ago: a cursor that lags costs a few events that are read again.
+   * ago or at the next flush: a cursor that lags costs a few events that are read again.
    */
-  note(conversationId: string, turnId: string, cursor: { replyId: string; offset: number }, now: boolean): void {
+  note(conversationId: string, turnId: string, shown: ShownTo, now: boolean): void {
+    this.unwritten.set(turnId, shown);
     const last = this.written.get(turnId) ?? -Infinity;
-    if (!now && this.clock.now() - last < this.options.every) return;
+    if (now || this.clock.now() - last >= this.options.every) this.flush(conversationId, turnId);
+  }
+
+  /** Writes what a note has left unwritten. */
+  flush(conversationId: string, turnId: string): void {
+    const shown = this.unwritten.get(turnId);
+    if (shown === undefined) return;
+    this.unwritten.delete(turnId);
     const record = this.load(conversationId);
     if (record?.turnId !== turnId) return;
     this.written.set(turnId, this.clock.now());
-    this.storage.set(this.key(conversationId), encodeRecord({ ...record, ...cursor }));
+    this.storage.set(this.key(conversationId), encodeRecord({ ...record, ...shown }));
   }
 
   /** Clears the record of a turn that is over. */
   end(conversationId: string, turnId: string): void {
-    this.written.delete(turnId);
+    this.forget(turnId);
     const stored = this.storage.get(this.key(conversationId));
     if (stored !== undefined && decodeRecord(stored)?.turnId === turnId) this.storage.remove(this.key(conversationId));
+  }
+
+  /** Lets go of what is kept here for a turn that nobody follows any more. */
+  forget(turnId: string): void {
+    this.written.delete(turnId);
+    this.unwritten.delete(turnId);
   }
 
   /** The conversation whose record a key of the storage holds; undefined for other keys. */

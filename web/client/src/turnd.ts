@@ -195,8 +195,8 @@ export class Turnd {
   private attach(record: TurnRecord, listening: Listening, from: ResumeOptions["from"] = "start"): Reply {
     const live = this.live.get(keyOf(record));
     if (live !== undefined && listening.signal === undefined && listening.onEvent === undefined) return live;
-    const log = from === "cursor" ? new ReplyLog(record.replyId, record.offset) : new ReplyLog();
-    return this.reply({ ...record, sent: true }, log, listening);
+    const offset = from === "cursor" ? record.offset : 0;
+    return this.reply({ ...record, sent: true }, new ReplyLog(record.replyId, offset), listening);
   }
 
   private reply(followed: Followed, log: ReplyLog, { signal, onEvent }: Listening): Reply {
