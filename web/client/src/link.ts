@@ -33,12 +33,14 @@ export async function* eventsOfLink(open: Open, world: World, leave: AbortSignal
   leave.addEventListener("abort", left, { once: true });
   if (leave.aborted) left();
   watch();
+  const messages = open(link.signal)[Symbol.asyncIterator]();
   try {
-    for await (const { event } of open(link.signal)) {
+    for (;;) {
+      const { value, done } = await nextOf(messages, link.signal);
+      if (done === true) throw lostLink("the stream ended before a terminal event");
       watch();
-      if (event !== undefined) yield event;
+      if (value.event !== undefined) yield value.event;
     }
-    throw lostLink("the stream ended before a terminal event");
   } catch (thrown) {
     throw lost === undefined ? thrown : lostLink(lost, thrown);
   } finally {
@@ -46,5 +48,16 @@ export async function* eventsOfLink(open: Open, world: World, leave: AbortSignal
     stopWake();
     leave.removeEventListener("abort", left);
     link.abort();
+    messages.return?.().catch(() => {});
   }
+}
+
+/** The next message, or a failure once the signal aborts: not every fetch lets go of a read that waits. */
+function nextOf<T>(messages: AsyncIterator<T>, signal: AbortSignal): Promise<IteratorResult<T>> {
+  return new Promise((resolve, reject) => {
+    const end = () => reject(signal.reason);
+    signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
+    messages.next().then(resolve, reject).finally(() => signal.removeEventListener("abort", end));
+  });
 }
