@@ -40,6 +40,7 @@ func (s *Server) routes(api http.Handler) http.Handler {
 	mux.HandleFunc(restPrefix+"conversations/{conversation}/replies/{reply}/events", s.serveEvents)
 	mux.HandleFunc(restPrefix+"conversations/{conversation}/turns/{turn}/events", s.serveEvents)
 	mux.Handle(restPrefix, calls)
+	mux.Handle(openAPIPath, serveOpenAPI())
 	mux.Handle("/", s.cfg.Console)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isCall(r.URL.Path) {

@@ -17,6 +17,7 @@ import (
 	"github.com/turnd/turnd/server"
 	"github.com/turnd/turnd/turns"
 	"github.com/turnd/turnd/turns/live"
+	"github.com/turnd/turnd/web"
 )
 
 // closeTime bounds each step of letting go that does not depend on a reply.
@@ -139,7 +140,7 @@ func (a *app) makeService(ctx context.Context) (err error) {
 	a.server, err = server.New(server.Config{
 		Service: a.service, Follower: a.hub, Logger: a.logger, Auth: a.cfg.Auth, Authenticator: who, Recheck: a.cfg.recheck(),
 		MaxContentBytes: a.cfg.MaxContentBytes, Grace: a.cfg.Grace + lastEndings, TLS: a.tlsConfig(),
-		CORSOrigins: a.cfg.corsOrigins(),
+		CORSOrigins: a.cfg.corsOrigins(), Console: web.Console(),
 	})
 	return err
 }

@@ -1291,13 +1291,12 @@ const file_turns_v1_turn_service_proto_rawDesc = "" +
 	"\x0fconversation_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x0econversationId\x12!\n" +
 	"\aturn_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06turnId\"9\n" +
 	"\x12DeleteTurnResponse\x12#\n" +
-	"\rdeleted_turns\x18\x01 \x01(\x05R\fdeletedTurns2\x82\n" +
-	"\n" +
+	"\rdeleted_turns\x18\x01 \x01(\x05R\fdeletedTurns2\x89\v\n" +
 	"\vTurnService\x127\n" +
 	"\x04Turn\x12\x15.turns.v1.TurnRequest\x1a\x16.turns.v1.TurnResponse0\x01\x12\x9b\x01\n" +
 	"\n" +
-	"SubmitTurn\x12\x1b.turns.v1.SubmitTurnRequest\x1a\x1c.turns.v1.SubmitTurnResponse\"R\x82\xd3\xe4\x93\x02L:\x05inputZ\x12:\x05input\"\t/v1/turns\"//v1/conversations/{input.conversation_id}/turns\x12L\n" +
-	"\vFollowReply\x12\x1c.turns.v1.FollowReplyRequest\x1a\x1d.turns.v1.FollowReplyResponse0\x01\x12\xb5\x01\n" +
+	"SubmitTurn\x12\x1b.turns.v1.SubmitTurnRequest\x1a\x1c.turns.v1.SubmitTurnResponse\"R\x82\xd3\xe4\x93\x02L:\x05inputZ\x12:\x05input\"\t/v1/turns\"//v1/conversations/{input.conversation_id}/turns\x12\xd2\x01\n" +
+	"\vFollowReply\x12\x1c.turns.v1.FollowReplyRequest\x1a\x1d.turns.v1.FollowReplyResponse\"\x83\x01\x82\xd3\xe4\x93\x02}Z<\x12:/v1/conversations/{conversation_id}/turns/{turn_id}/events\x12=/v1/conversations/{conversation_id}/replies/{reply_id}/events0\x01\x12\xb5\x01\n" +
 	"\aGetTurn\x12\x18.turns.v1.GetTurnRequest\x1a\x19.turns.v1.GetTurnResponse\"u\x82\xd3\xe4\x93\x02oZ8\x126/v1/conversations/{conversation_id}/replies/{reply_id}\x123/v1/conversations/{conversation_id}/turns/{turn_id}\x12w\n" +
 	"\tListTurns\x12\x1a.turns.v1.ListTurnsRequest\x1a\x1b.turns.v1.ListTurnsResponse\"1\x82\xd3\xe4\x93\x02+\x12)/v1/conversations/{conversation_id}/turns\x12\xd7\x01\n" +
 	"\vCancelReply\x12\x1c.turns.v1.CancelReplyRequest\x1a\x1d.turns.v1.CancelReplyResponse\"\x8a\x01\x82\xd3\xe4\x93\x02\x83\x01:\x01*Z?:\x01*\":/v1/conversations/{conversation_id}/turns/{turn_id}:cancel\"=/v1/conversations/{conversation_id}/replies/{reply_id}:cancel\x12\xa4\x01\n" +

@@ -50,7 +50,7 @@ type TurnServiceClient interface {
 	// SubmitTurn takes a user turn and answers as soon as it is stored and a reply is claimed for it.
 	SubmitTurn(ctx context.Context, in *SubmitTurnRequest, opts ...grpc.CallOption) (*SubmitTurnResponse, error)
 	// FollowReply streams one reply from any offset until a terminal event, whether it is still to begin, is being made or
-	// has ended.
+	// has ended. By HTTP it is a stream of server-sent events, each an Event, with a cursor in place of the offset.
 	FollowReply(ctx context.Context, in *FollowReplyRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowReplyResponse], error)
 	// GetTurn returns a user turn together with all its replies.
 	GetTurn(ctx context.Context, in *GetTurnRequest, opts ...grpc.CallOption) (*GetTurnResponse, error)
@@ -198,7 +198,7 @@ type TurnServiceServer interface {
 	// SubmitTurn takes a user turn and answers as soon as it is stored and a reply is claimed for it.
 	SubmitTurn(context.Context, *SubmitTurnRequest) (*SubmitTurnResponse, error)
 	// FollowReply streams one reply from any offset until a terminal event, whether it is still to begin, is being made or
-	// has ended.
+	// has ended. By HTTP it is a stream of server-sent events, each an Event, with a cursor in place of the offset.
 	FollowReply(*FollowReplyRequest, grpc.ServerStreamingServer[FollowReplyResponse]) error
 	// GetTurn returns a user turn together with all its replies.
 	GetTurn(context.Context, *GetTurnRequest) (*GetTurnResponse, error)

@@ -652,7 +652,7 @@ export const TurnService: GenService<{
   },
   /**
    * FollowReply streams one reply from any offset until a terminal event, whether it is still to begin, is being made or
-   * has ended.
+   * has ended. By HTTP it is a stream of server-sent events, each an Event, with a cursor in place of the offset.
    *
    * @generated from rpc turns.v1.TurnService.FollowReply
    */
