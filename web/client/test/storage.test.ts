@@ -1,0 +1,140 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { expect, test, vi } from "vitest";
+import { type Reply, type StorageTrouble } from "../src/index.js";
+import { type Answer, Bed } from "./bed.js";
+import { accepted, completed, conversation, replyA, started, text } from "./events.js";
+import { SafeStorage } from "../src/storage.js";
+import { MemoryStorage } from "./memory_storage.js";
+
+const hello = text(replyA, "Hel", "lo");
+const whole = { events: [accepted(), started(replyA), ...hello, completed(hello)] };
+const cut: Answer = { events: [accepted(), started(replyA), ...hello.slice(0, 2)], end: "hang" };
+const key = `turnd:${conversation}`;
+
+const until = async (reply: Reply, words: string) => {
+  for await (const { text } of reply) if (text === words) break;
+};
+
+test("a turn is on record before it is sent, and off it at its end", async () => {
+  const storage = new MemoryStorage();
+  const bed = new Bed([whole]);
+  const reply = bed.turnd({ storage }).send({ conversationId: conversation, text: "hi" });
+  expect(bed.turns).toEqual([]);
+  expect(JSON.parse(storage.getItem(key) ?? "")).toMatchObject({ turnId: reply.turnId, conversationId: conversation });
+  await reply.done;
+  expect(storage.length).toBe(0);
+});
+
+test("a storage that is full or forbidden is told of, and the turn is sent all the same", async () => {
+  const full = new DOMException("no room", "QuotaExceededError");
+  const forbidden = new DOMException("not here", "SecurityError");
+  for (const [trouble, kind] of [[{ full }, "full"], [{ forbidden }, "forbidden"], [{ full: new Error("?") }, "failed"]] as const) {
+    const storage = Object.assign(new MemoryStorage(), trouble);
+    const onStorageTrouble = vi.fn<(trouble: StorageTrouble) => void>();
+    const bed = new Bed([cut, whole]);
+    const turnd = bed.turnd({ storage, onStorageTrouble });
+    await until(turnd.send({ conversationId: conversation, text: "hi" }), "Hel");
+    expect(onStorageTrouble.mock.calls[0]?.[0].kind).toBe(kind);
+    const again = await turnd.resume(conversation);
+    expect(await again?.done).toMatchObject({ text: "Hello" });
+    expect(new Set(bed.turns.map(({ input }) => input?.turnId)).size).toBe(1);
+    expect(turnd.inFlight()).toEqual([]);
+  }
+});
+
+test("a page on which the mere mention of the storage fails keeps records in memory, and not without bound", () => {
+  const onTrouble = vi.fn();
+  const storage = new SafeStorage(() => {
+    throw new DOMException("no", "SecurityError");
+  }, onTrouble);
+  for (let i = 0; i < 100; i++) storage.set(`turnd:${i}`, "x");
+  expect(storage.get("turnd:99")).toBe("x");
+  expect(storage.keys("turnd:")).toHaveLength(64);
+  expect(onTrouble).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ operation: "open", kind: "forbidden" }));
+});
+
+test("a full storage does not leave an older turn behind for other tabs", async () => {
+  const storage = new MemoryStorage();
+  const bed = new Bed([cut, whole]);
+  const turnd = bed.turnd({ storage });
+  await until(turnd.send({ conversationId: conversation, text: "first" }), "Hel");
+  storage.full = new DOMException("no room", "QuotaExceededError");
+  const second = turnd.send({ conversationId: conversation, text: "second" });
+  expect(storage.length).toBe(0);
+  await second.done;
+});
+
+test.each([
+  ["no JSON", "{"],
+  ["no object", "7"],
+  ["of another version", JSON.stringify({ version: 9 })],
+  ["without an input", JSON.stringify({ version: 1, turnId: "t", conversationId: conversation, input: "%", draft: "", replyId: "", offset: 0, startTime: 1 })],
+  ["with a bad offset", JSON.stringify({ version: 1, turnId: "t", conversationId: conversation, input: "", draft: "", replyId: "", offset: -1, startTime: 1 })],
+])("a record that is %s is dropped", async (_, stored) => {
+  const storage = new MemoryStorage();
+  storage.setItem(key, stored);
+  const onRecordDropped = vi.fn();
+  const turnd = new Bed([]).turnd({ storage, onRecordDropped });
+  expect(await turnd.resume(conversation)).toBeUndefined();
+  expect(onRecordDropped).toHaveBeenCalledWith({ conversationId: conversation, why: "corrupt" });
+  expect(storage.length).toBe(0);
+});
+
+test("a record that is stale, or from a future that a corrected clock took back, is dropped", async () => {
+  for (const hours of [1.01, -1.01]) {
+    const storage = new MemoryStorage();
+    const bed = new Bed([cut]);
+    await until(bed.turnd({ storage }).send({ conversationId: conversation, text: "hi" }), "Hel");
+    bed.now += hours * 3_600_000;
+    const onRecordDropped = vi.fn();
+    expect(await bed.turnd({ storage, onRecordDropped }).resume(conversation)).toBeUndefined();
+    expect(onRecordDropped).toHaveBeenCalledWith({ conversationId: conversation, why: "stale" });
+    expect(bed.turns).toHaveLength(1);
+  }
+});
+
+test("another tab that sends the same draft shares the turn, and one that watches follows it", async () => {
+  const storage = new MemoryStorage();
+  const bed = new Bed([cut, whole, whole]);
+  let changed = (_: string | undefined) => {};
+  const surroundings = {
+    online: () => true,
+    onWake: () => () => {},
+    onStorage: (callback: typeof changed) => {
+      changed = callback;
+      return () => {};
+    },
+  };
+  const watching = bed.turnd({ storage, surroundings });
+  const found: Reply[] = [];
+  watching.onSentElsewhere(conversation, (reply) => found.push(reply));
+  const first = bed.turnd({ storage }).send({ conversationId: conversation, text: "hi", draft: "d1" });
+  await until(first, "Hel");
+  changed(key);
+  changed(key);
+  changed("something else");
+  expect(await found[0]?.done).toMatchObject({ text: "Hello", turnId: first.turnId });
+  expect(found).toHaveLength(1);
+  storage.setItem(key, storage.getItem(key) ?? "");
+  expect(bed.turns.map(({ input }) => input?.turnId)).toEqual([first.turnId, first.turnId]);
+});
+
+test("what was said again after its end, or under another draft, is another turn", async () => {
+  const bed = new Bed([whole, cut, whole]);
+  const turnd = bed.turnd({ storage: new MemoryStorage() });
+  const send = (draft: string) => turnd.send({ conversationId: conversation, text: "yes", draft });
+  await send("").done;
+  const second = send("");
+  await until(second, "Hel");
+  expect(send("").turnId).toBe(second.turnId);
+  const third = send("another");
+  await third.done;
+  expect(new Set(bed.turns.map(({ input }) => input?.turnId)).size).toBe(3);
+});
+
+test("a refusal that is the last word clears the record, and one about who calls keeps it", async () => {
+  const storage = new MemoryStorage();
+  const bed = new Bed([{ events: [], end: new ConnectError("who?", Code.Unauthenticated) }]);
+  await expect(bed.turnd({ storage }).send({ conversationId: conversation, text: "hi" }).done).rejects.toMatchObject({ code: Code.Unauthenticated });
+  expect(storage.length).toBe(1);
+});
