@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate console check-console lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants history broken chaos chaos-selftest model wire
+.PHONY: help build run test check generate check-generate console check-console lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants edges history broken chaos chaos-selftest model wire
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -91,6 +91,9 @@ long: ## Show that the 5,000th turn of a conversation costs what its 50th did, i
 
 tenants: ## Show that another tenant's ids answer as missing ones do, by the same statements, and that planted leaks are found (SHORT=1).
 	$(VERDICT) tenants .ci/checks tenants
+
+edges: ## Show that curl, grpcurl, buf curl and a generated client each send and follow a turn by the lines of the docs.
+	$(VERDICT) edges .ci/edges
 
 history: ## Show that no history makes an invalid request: a million builds on five wires, judged from outside (SHORT=1, SEED=n).
 	$(VERDICT) history .ci/history

@@ -100,10 +100,10 @@ func (d *document) flatten(path string) {
 	d.paths[flat] = methods
 }
 
-// operationName is a method's own name. That of a second path says what is other about it.
+// operationName is the service and the method. That of a second path says what is other about it. Without the service it would
+// be the name of a message too, "GetTurnResponse", once a generator has a type for what the method answers.
 func operationName(id, path string) string {
-	_, name, _ := strings.Cut(id, "_")
-	name, _, second := strings.Cut(name, "_")
+	name, second := strings.CutSuffix(id, "_1")
 	switch {
 	case !second:
 		return name

@@ -41,7 +41,7 @@ func TestAStreamHasACursorAndNoOffset(t *testing.T) {
 		names = append(names, p.(object)["name"].(string))
 	}
 	require.Equal(t, []string{"id", "Last-Event-ID", "cursor"}, names)
-	require.Equal(t, "Follow", get["operationId"])
+	require.Equal(t, "S_Follow", get["operationId"])
 	require.Contains(t, get["responses"].(object)["200"].(object)["content"], "text/event-stream")
 	schemas := doc["components"].(object)["schemas"].(object)
 	require.NotContains(t, schemas, "FollowReplyResponse")

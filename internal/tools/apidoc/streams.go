@@ -10,7 +10,8 @@ const eventsSuffix = "/events"
 
 const streamText = `Server-sent events. Each has the kind as its name (started, block_started, delta, block_completed, completed, abandoned,
 held, restarted, queued or heartbeat), an Event as its data, in one line of JSON, and as its id a cursor: the reply's id, a colon, and
-next_offset, with ":end" after it if the event is terminal. A stream that ends without a terminal event goes on with the cursor.`
+next_offset, with ":end" after it if the event is terminal. A stream that ends without a terminal event goes on with the cursor. The
+schema is that of the data of one event.`
 
 // addStreams makes of the paths of FollowReply what they are: a stream with a cursor.
 func (d *document) addStreams() error {
@@ -26,7 +27,7 @@ func (d *document) addStreams() error {
 		responses["200"] = object{
 			"description": streamText,
 			"headers":     object{"Cache-Control": object{"description": "no-store, no-transform", "schema": object{"type": "string"}}},
-			"content":     object{"text/event-stream": object{"schema": object{"type": "string"}, "x-event-data": object{"$ref": "#/components/schemas/Event"}}},
+			"content":     object{"text/event-stream": object{"schema": object{"$ref": "#/components/schemas/Event"}}},
 		}
 		responses["204"] = object{"description": "The cursor is that of a terminal event: there is nothing more, and an EventSource stops."}
 	}
