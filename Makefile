@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate console check-console lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants edges history broken chaos chaos-selftest model wire
+.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants edges history broken chaos chaos-selftest model wire
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ console: ## Build the console from web/console into web/console/dist, which is c
 
 check-console: ## Check that the committed build of the console is what its source makes.
 	$(VERDICT) check-console .ci/check-console
+
+web: ## Check the client for browsers: types, tests, the Go client's bad networks, turnd itself, and what would be published.
+	$(VERDICT) web .ci/web
 
 lint: ## Run golangci-lint; builds it the first time, which takes minutes.
 	$(VERDICT) lint .ci/lint
