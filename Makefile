@@ -5,10 +5,10 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants edges history broken chaos chaos-selftest model wire
+.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants edges e2e history broken chaos chaos-selftest model wire
 
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
 
 build: ## Build bin/turnd.
 	$(VERDICT) build .ci/build
@@ -97,6 +97,9 @@ tenants: ## Show that another tenant's ids answer as missing ones do, by the sam
 
 edges: ## Show that curl, grpcurl, buf curl and a generated client each send and follow a turn by the lines of the docs.
 	$(VERDICT) edges .ci/edges
+
+e2e: ## Show in a real browser that what is sent once is made once, whatever happens to the page (SHORT=1).
+	$(VERDICT) e2e .ci/e2e
 
 history: ## Show that no history makes an invalid request: a million builds on five wires, judged from outside (SHORT=1, SEED=n).
 	$(VERDICT) history .ci/history

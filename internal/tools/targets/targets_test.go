@@ -78,7 +78,7 @@ func TestKeysAndSettingsDoNotReachATarget(t *testing.T) {
 func TestEveryTargetIsExplainedAndRunsUnderAVerdict(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	require.NoError(t, err)
-	targets := regexp.MustCompile(`(?m)^([a-z-]+):(.*)\n\t(.*)`).FindAllStringSubmatch(string(makefile), -1)
+	targets := regexp.MustCompile(`(?m)^([a-z0-9-]+):(.*)\n\t(.*)`).FindAllStringSubmatch(string(makefile), -1)
 	var names []string
 	for _, target := range targets {
 		name, rest, recipe := target[1], target[2], target[3]

@@ -34,6 +34,6 @@ const TITLES: Readonly<Partial<Record<ErrorReason, string>>> = {
 export function failureOf(thrown: unknown): Failure {
   const { reason, message, metadata } = TurndError.from(thrown);
   const name = reason === ErrorReason.UNSPECIFIED ? "" : (ErrorReason[reason] ?? "");
-  const detail = name && message.startsWith(`${name}: `) ? message.slice(name.length + 2) : message;
+  const detail = message.replace(/^(\[\w+\]|[A-Z_]+:) /, "");
   return { title: TITLES[reason] ?? "That did not work", detail, reason: name, metadata };
 }

@@ -1,12 +1,13 @@
 import { useEffect, useRef, type ReactNode } from "react";
 
-/** A dialog that is there as long as it is rendered. Escape and a press beside it close it. */
+/** A dialog that is there as long as it is rendered. What has data-first gets the focus. Escape and a press beside it close it. */
 export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const opener = document.activeElement;
     const shown = dialog.current;
     shown?.showModal();
+    shown?.querySelector<HTMLElement>("[data-first]")?.focus();
     return () => {
       shown?.close();
       if (opener instanceof HTMLElement && opener.isConnected) opener.focus();

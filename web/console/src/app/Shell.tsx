@@ -9,6 +9,7 @@ import { ConversationPage } from "../thread/ConversationPage";
 import { Help } from "./Help";
 import { IdentityPage } from "./IdentityPage";
 import { Page } from "./Page";
+import { useReach } from "./reach";
 import { Link, navigate, parse, paths, useHref, type Route } from "./router";
 import { useShortcuts } from "./shortcuts";
 
@@ -23,6 +24,7 @@ const PLACES = [
 export function Shell() {
   const route = parse(useHref());
   const who = useSyncExternalStore(onIdentity, identity);
+  const reach = useReach();
   const [help, setHelp] = useState(false);
   useShortcuts({
     "?": () => setHelp(true),
@@ -58,7 +60,12 @@ export function Shell() {
           </button>
         </div>
       </header>
-      <div className={talking ? `body talking ${route.page}` : "body"} key={route.page === "identity" ? "identity" : `${who.key} ${who.tenant} ${who.subject}`}>
+      {reach !== "reached" && (
+        <p className="reach" role="status">
+          {reach === "offline" ? "There is no network." : "The server can't be reached."} What is shown may be old.
+        </p>
+      )}
+      <div className={talking ? `body at-${route.page}` : "body"} key={route.page === "identity" ? "identity" : `${who.key} ${who.tenant} ${who.subject}`}>
         {talking && <ConversationList current={route.page === "conversation" ? route.conversationId : ""} />}
         <main id="content" tabIndex={-1}>
           <Content route={route} />

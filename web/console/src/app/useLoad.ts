@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { failureOf, type Failure } from "../api/failure";
+import { noteFailed, noteReached, worthTelling } from "./reach";
 
 export interface Loaded<T> {
   value: T | undefined;
@@ -13,7 +14,7 @@ export interface Loaded<T> {
  * looked at. What was loaded under a name is shown until its successor is there.
  */
 export function useLoad<T>(name: string, load: (signal: AbortSignal) => Promise<T>, every = 0): Loaded<T> {
-  const [state, setState] = useState<{ name: string; value?: T; failure?: Failure; loading: boolean }>({ name, loading: true });
+  const [state, setState] = useState<{ name: string; value?: T; failure?: Failure | undefined; loading: boolean }>({ name, loading: true });
   const [round, setRound] = useState(0);
   const latest = useRef(load);
   latest.current = load;
@@ -22,9 +23,17 @@ export function useLoad<T>(name: string, load: (signal: AbortSignal) => Promise<
     const left = new AbortController();
     setState((was) => (was.name === name ? { ...was, loading: true } : { name, loading: true }));
     latest.current(left.signal).then(
-      (value) => left.signal.aborted || setState({ name, value, loading: false }),
-      (error: unknown) =>
-        left.signal.aborted || setState((was) => ({ ...was, failure: failureOf(error), loading: false })),
+      (value) => {
+        if (left.signal.aborted) return;
+        noteReached();
+        setState({ name, value, loading: false });
+      },
+      (error: unknown) => {
+        if (left.signal.aborted) return;
+        const failure = failureOf(error);
+        noteFailed(failure);
+        setState((was) => ({ ...was, failure: worthTelling(failure, was.value !== undefined), loading: false }));
+      },
     );
     return () => left.abort();
   }, [name, round]);

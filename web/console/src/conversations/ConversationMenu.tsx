@@ -77,7 +77,7 @@ function DeleteConversation({ conversation, onClose }: { conversation: Conversat
       </p>
       <Failed failure={failure} />
       <div className="row end">
-        <button type="button" autoFocus onClick={onClose}>
+        <button type="button" data-first onClick={onClose}>
           Keep it
         </button>
         <button type="button" className="danger" disabled={busy} onClick={() => void run()}>

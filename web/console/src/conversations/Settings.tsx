@@ -40,7 +40,7 @@ export function SettingsFields({ settings, onChange }: { settings: Settings; onC
     <>
       <label>
         Title
-        <input autoFocus value={settings.title} onChange={change("title")} maxLength={512} dir="auto" />
+        <input data-first value={settings.title} onChange={change("title")} maxLength={512} dir="auto" />
       </label>
       <label>
         Labels

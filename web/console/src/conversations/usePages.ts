@@ -3,6 +3,7 @@ import { turnd } from "../api/turnd";
 import { failureOf, type Failure } from "../api/failure";
 import type { Conversation } from "../api/wire";
 import { onChange } from "../app/changes";
+import { noteFailed, noteReached, worthTelling } from "../app/reach";
 
 const PAGE = 50;
 const REFRESH_MS = 10_000;
@@ -39,9 +40,14 @@ export function usePages(labels: Readonly<Record<string, string>>): Pages {
       setState((was) => ({ ...was, loading: true }));
       try {
         const found = await loadPages(wanted.current, pages, mine.signal);
-        if (!mine.signal.aborted) setState({ ...found, loading: false, failure: undefined });
+        if (mine.signal.aborted) return;
+        noteReached();
+        setState({ ...found, loading: false, failure: undefined });
       } catch (error) {
-        if (!mine.signal.aborted) setState((was) => ({ ...was, loading: false, failure: failureOf(error) }));
+        if (mine.signal.aborted) return;
+        const failure = failureOf(error);
+        noteFailed(failure);
+        setState((was) => ({ ...was, loading: false, failure: worthTelling(failure, was.list.length > 0) }));
       }
     };
     const seen = () => document.visibilityState === "visible" && void refresh();

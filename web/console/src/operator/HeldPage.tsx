@@ -1,15 +1,14 @@
 import { useState } from "react";
 import { turnd } from "../api/turnd";
 import type { Reply } from "../api/wire";
-import { changed } from "../app/changes";
 import { Failed } from "../app/Failed";
 import { Page } from "../app/Page";
 import { Link, paths } from "../app/router";
-import { useAction } from "../app/useAction";
 import { useLoad } from "../app/useLoad";
 import { many } from "../words/amounts";
 import { milliseconds, moment, span } from "../words/times";
 import { NeedsScope } from "./NeedsScope";
+import { Resolve } from "./Resolve";
 
 /** Replies of unknown outcome, for an operator to decide. */
 export function HeldPage() {
@@ -79,58 +78,5 @@ function HeldReply({ reply, onResolved }: { reply: Reply; onResolved: () => void
       </dl>
       <Resolve reply={reply} onResolved={onResolved} />
     </li>
-  );
-}
-
-/** The two ways out of held. */
-export function Resolve({ reply, onResolved }: { reply: Reply; onResolved: () => void }) {
-  const [way, setWay] = useState<"" | "release" | "complete">("");
-  const [text, setText] = useState("");
-  const at = { conversationId: reply.conversationId, replyId: reply.replyId, expectedEpoch: reply.epoch };
-  const { run, busy, failure } = useAction(async () => {
-    if (way === "release") await turnd().operator.releaseHeldReply(at);
-    else await turnd().operator.completeHeldReply({ ...at, content: [{ kind: { case: "text", value: { text } } }] });
-    changed(reply.conversationId);
-    setWay("");
-    onResolved();
-  });
-  if (way === "") {
-    return (
-      <div className="row">
-        <button type="button" onClick={() => setWay("release")}>
-          Release…
-        </button>
-        <button type="button" onClick={() => setWay("complete")}>
-          Complete with text…
-        </button>
-      </div>
-    );
-  }
-  return (
-    <form
-      className="resolve"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void run();
-      }}
-    >
-      {way === "release" ? (
-        <p>The reply is given up and its quota is given back. Whoever sends the turn again pays for another attempt.</p>
-      ) : (
-        <label>
-          What the reply says
-          <textarea autoFocus required rows={4} value={text} onChange={(event) => setText(event.target.value)} dir="auto" />
-        </label>
-      )}
-      <Failed failure={failure} />
-      <div className="row">
-        <button type="submit" className="primary" disabled={busy || (way === "complete" && text.trim() === "")} autoFocus={way === "release"}>
-          {way === "release" ? "Release it" : "Complete it"}
-        </button>
-        <button type="button" onClick={() => setWay("")}>
-          Leave it held
-        </button>
-      </div>
-    </form>
   );
 }

@@ -3,17 +3,28 @@ import type { ReplySnapshot } from "../api/turnd";
 
 const PAUSE_MS = 1_500;
 
+interface Progress {
+  /** Which reply is read. */
+  of: string;
+  /** How much of its text was read. */
+  length: number;
+  /** When something was read last. */
+  at: number;
+  ended: boolean;
+}
+
 /** Reads a growing reply out to those who listen to the page: whole sentences, and not more often than can be said. */
 export function Announcer({ snapshot }: { snapshot: ReplySnapshot | undefined }) {
   const [said, setSaid] = useState("");
-  const progress = useRef({ replyId: "", length: 0, at: 0, ended: true });
+  const progress = useRef<Progress>({ of: "", length: 0, at: 0, ended: true });
   useEffect(() => {
     if (!snapshot) return;
+    const of = `${snapshot.turnId || snapshot.replyId} ${snapshot.restarts} ${snapshot.generation > 1 ? snapshot.replyId : ""}`;
     const was = progress.current;
-    if (was.replyId !== snapshot.replyId) {
-      if (snapshot.end || !snapshot.replyId) return;
-      progress.current = { replyId: snapshot.replyId, length: 0, at: Date.now(), ended: false };
-      return setSaid("The reply begins.");
+    if (was.of !== of) {
+      progress.current = { of, length: 0, at: Date.now(), ended: !!snapshot.end };
+      if (!snapshot.end) setSaid(snapshot.restarts > 0 ? "The reply begins anew." : "The reply is on its way.");
+      return;
     }
     if (was.ended) return;
     const rest = snapshot.text.slice(was.length);

@@ -4,7 +4,7 @@ import { BlockKind, OnBusy, ReplyStatus, StopReason, type Block, type Reply, typ
 import { Failed } from "../app/Failed";
 import { useShortcuts } from "../app/shortcuts";
 import { useAction } from "../app/useAction";
-import { Resolve } from "../operator/HeldPage";
+import { Resolve } from "../operator/Resolve";
 import type { Actions } from "./actions";
 import { selectable } from "./actions";
 import type { Live } from "./live";

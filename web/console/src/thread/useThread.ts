@@ -2,6 +2,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { failureOf, type Failure } from "../api/failure";
 import { turnd } from "../api/turnd";
 import type { TurnEntry } from "../api/wire";
+import { noteFailed, noteReached, worthTelling } from "../app/reach";
 
 const PAGE = 50;
 
@@ -41,9 +42,20 @@ export function useThread(conversationId: string, leafId: string): Thread {
     was.current = of;
     setState((now) => ({ ...now, loading: true }));
     loadPages(conversationId, leafId, wanted, left.signal).then(
-      (found) => left.signal.aborted || setState({ of, ...found, ready: true, loading: false, failure: undefined }),
-      (error: unknown) =>
-        left.signal.aborted || setState((now) => ({ ...(now.of === of ? now : empty), loading: false, failure: failureOf(error) })),
+      (found) => {
+        if (left.signal.aborted) return;
+        noteReached();
+        setState({ of, ...found, ready: true, loading: false, failure: undefined });
+      },
+      (error: unknown) => {
+        if (left.signal.aborted) return;
+        const failure = failureOf(error);
+        noteFailed(failure);
+        setState((now) => {
+          const was = now.of === of ? now : empty;
+          return { ...was, loading: false, failure: worthTelling(failure, was.ready) };
+        });
+      },
     );
     return () => left.abort();
   }, [of, pages, round]);

@@ -1,0 +1,61 @@
+// run.mjs [PLAY...]: plays scenes in a real browser against the built service. Without a name it plays all that there are.
+import { fileURLToPath } from "node:url";
+import { openContext, startBrowser } from "./lib/browser.mjs";
+import { playAll } from "./lib/report.mjs";
+import { startProvider, startTurnd, withFolder } from "./lib/servers.mjs";
+
+const plays = ["console"];
+
+const args = process.argv.slice(2);
+const wanted = args.filter((arg) => !arg.startsWith("--"));
+const only = args.find((arg) => arg.startsWith("--only="))?.slice("--only=".length);
+const short = !!process.env.SHORT;
+
+const scenes = [];
+for (const play of wanted.length > 0 ? wanted : plays) {
+  const module = await import(`./${play}/scenes.mjs`);
+  scenes.push(...module.scenes.map((scene) => ({ ...scene, name: `${play} ${scene.name}` })));
+}
+const chosen = scenes.filter((scene) => (only ? scene.name.includes(only) : !short || scene.short));
+
+const well = await withFolder(async (folder) => {
+  const provider = await startProvider(folder);
+  const server = await startTurnd(folder, provider);
+  const browser = await startBrowser(process.env.SHOTS ?? fileURLToPath(new URL("../../bin/e2e", import.meta.url)));
+  try {
+    return await playAll("e2e", chosen, async (scene, use) => {
+      await provider.play();
+      const contexts = [];
+      const taken = [];
+      const ends = [];
+      const later = (started) => {
+        ends.push(() => started.stop());
+        return started;
+      };
+      const context = async (options) => {
+        const made = await openContext(browser, options);
+        contexts.push(made);
+        return made;
+      };
+      const first = await context(scene.context);
+      const shot = async (page, name) => taken.push(await first.shot(page, `${scene.name} ${name}`.trim().replaceAll(" ", "-")));
+      try {
+        const said = await use({ folder, provider, server, browser: first, context, shot, taken, later });
+        const faults = contexts.flatMap((c) => c.faults);
+        if (faults.length > 0) throw new Error(faults.join("; "));
+        return said;
+      } catch (error) {
+        for (const page of first.context.pages()) await shot(page, "failed").catch(() => {});
+        throw error;
+      } finally {
+        for (const c of contexts) await c.close();
+        for (const end of ends) await end();
+      }
+    });
+  } finally {
+    await browser.stop();
+    await server.stop();
+    await provider.stop();
+  }
+});
+process.exitCode = well ? 0 : 1;
