@@ -37,7 +37,6 @@ export class Reply implements AsyncIterable<ReplySnapshot> {
   /** @internal */
   constructor(private readonly init: ReplyInit) {
     this.follower = init.follow((event) => this.changed(event));
-    init.signal?.addEventListener("abort", () => this.leave(), { once: true });
   }
 
   get conversationId(): string {
@@ -96,11 +95,14 @@ export class Reply implements AsyncIterable<ReplySnapshot> {
     if (earlier !== undefined && !earlier.leave.signal.aborted) return;
     if (this.follower.over || this.init.signal?.aborted === true) return;
     const leave = new AbortController();
+    const left = () => this.leave();
+    this.init.signal?.addEventListener("abort", left, { once: true });
     this.failure = undefined;
     const run = { leave, settled: this.run(leave, earlier?.settled) };
     this.running = run;
     this.init.onStart(this);
     void run.settled.then(() => {
+      this.init.signal?.removeEventListener("abort", left);
       if (this.running !== run) return;
       this.running = undefined;
       this.changed(undefined);

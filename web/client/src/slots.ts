@@ -71,7 +71,7 @@ export class Slots {
     const shown = this.unwritten.get(turnId);
     if (shown === undefined) return;
     this.unwritten.delete(turnId);
-    const record = this.load(conversationId);
+    const record = this.read(conversationId);
     if (record?.turnId !== turnId) return;
     this.written.set(turnId, this.clock.now());
     this.storage.set(this.key(conversationId), encodeRecord({ ...record, ...shown }));
@@ -80,8 +80,7 @@ export class Slots {
   /** Clears the record of a turn that is over. */
   end(conversationId: string, turnId: string): void {
     this.forget(turnId);
-    const stored = this.storage.get(this.key(conversationId));
-    if (stored !== undefined && decodeRecord(stored)?.turnId === turnId) this.storage.remove(this.key(conversationId));
+    if (this.read(conversationId)?.turnId === turnId) this.storage.remove(this.key(conversationId));
   }
 
   /** Lets go of what is kept here for a turn that nobody follows any more. */
@@ -93,6 +92,12 @@ export class Slots {
   /** The conversation whose record a key of the storage holds; undefined for other keys. */
   conversationOf(key: string): string | undefined {
     return key.startsWith(this.options.prefix) ? key.slice(this.options.prefix.length) : undefined;
+  }
+
+  /** What is stored, however old: a reply that is being read is not given up for its age. */
+  private read(conversationId: string): TurnRecord | undefined {
+    const stored = this.storage.get(this.key(conversationId));
+    return stored === undefined ? undefined : decodeRecord(stored);
   }
 
   private drop(conversationId: string, why: DroppedRecord["why"]): undefined {

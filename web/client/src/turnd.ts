@@ -15,6 +15,7 @@ import { Reply } from "./reply.js";
 import { ReplyLog } from "./reply_log.js";
 import { defaultRetrySettings, type RetrySettings, type World } from "./settings.js";
 import type { ReplySnapshot } from "./snapshot.js";
+import { Latest } from "./latest.js";
 import { Slots } from "./slots.js";
 import { SafeStorage } from "./storage.js";
 import { browserSurroundings } from "./surroundings.js";
@@ -43,7 +44,10 @@ export class Turnd {
   private readonly slots: Slots;
   /** The replies on their way on this page, by conversation and turn. */
   private readonly live = new Map<string, Reply>();
-  private readonly opened: string[] = [];
+  /** The latest conversations that were opened here without an id, so that a double tap does not open two. */
+  private readonly opened = new Latest();
+  /** The latest turns that were sent or taken up here. */
+  private readonly own = new Latest();
 
   constructor(options: TurndOptions) {
     const transport = transportOf(options);
@@ -77,7 +81,7 @@ export class Turnd {
     const known = this.inFlightOf(request, input);
     if (known !== undefined) return this.attach(known, request);
     const { conversationId, turnId } = input;
-    if (request.conversationId === undefined) this.noteOpened(conversationId);
+    if (request.conversationId === undefined) this.opened.add(conversationId);
     this.slots.begin({ turnId, conversationId, input, draft, replyId: "", offset: 0, startTime: now });
     return this.reply({ conversationId, input, turnId, draft }, new ReplyLog(), request);
   }
@@ -116,7 +120,7 @@ export class Turnd {
       const record = this.slots.load(conversationId);
       if (record === undefined || record.turnId === seen) return;
       seen = record.turnId;
-      if (!this.live.has(keyOf(record))) callback(this.attach(record, listening));
+      if (!this.own.has(record.turnId)) callback(this.attach(record, listening));
     });
   }
 
@@ -126,7 +130,7 @@ export class Turnd {
    */
   async cancel({ conversationId, signal, ...target }: SteerRequest): Promise<StoredReply | undefined> {
     const request = { conversationId, target: targetOf(target) };
-    return (await insist(this.world, signal, () => this.turns.cancelReply(request, callOf(signal)))).reply;
+    return (await insist(this.world, signal, () => this.turns.cancelReply(request, this.call(signal)))).reply;
   }
 
   /**
@@ -144,18 +148,18 @@ export class Turnd {
   /** Has a reply of a new generation made, which costs money; {@link Turnd.follow} reads it. A repeat makes no other. */
   async regenerate({ generation = 0, signal, ...request }: RegenerateRequest): Promise<RegenerateReplyResponse> {
     const full = { ...request, expectedGeneration: generation };
-    return insist(this.world, signal, () => this.turns.regenerateReply(full, callOf(signal)));
+    return insist(this.world, signal, () => this.turns.regenerateReply(full, this.call(signal)));
   }
 
   /** Makes another finished reply of its turn the live one, below which the conversation goes on. It costs nothing. */
   async select(conversationId: string, replyId: string, signal?: AbortSignal): Promise<StoredReply | undefined> {
-    return (await insist(this.world, signal, () => this.turns.selectReply({ conversationId, replyId }, callOf(signal)))).reply;
+    return (await insist(this.world, signal, () => this.turns.selectReply({ conversationId, replyId }, this.call(signal)))).reply;
   }
 
   /** Reads a turn and its replies, the earliest first. */
   async turn({ conversationId, signal, ...target }: SteerRequest): Promise<GetTurnResponse> {
     const request = { conversationId, target: targetOf(target) };
-    return insist(this.world, signal, () => this.turns.getTurn(request, callOf(signal)));
+    return insist(this.world, signal, () => this.turns.getTurn(request, this.call(signal)));
   }
 
   /**
@@ -166,7 +170,7 @@ export class Turnd {
     const entries: TurnEntry[] = [];
     for (let pageToken = ""; entries.length < limit; ) {
       const request = { conversationId, leafId, pageToken, pageSize: Math.min(200, limit - entries.length) };
-      const page = await orIfMissing(insist(this.world, signal, () => this.turns.listTurns(request, callOf(signal))));
+      const page = await orIfMissing(insist(this.world, signal, () => this.turns.listTurns(request, this.call(signal))));
       if (page === undefined) return [];
       entries.push(...page.entries);
       pageToken = page.nextPageToken;
@@ -185,12 +189,6 @@ export class Turnd {
     return undefined;
   }
 
-  /** Remembers that a conversation was opened here without an id, so that a double tap does not open two. */
-  private noteOpened(conversationId: string): void {
-    this.opened.push(conversationId);
-    if (this.opened.length > maxOpened) this.opened.shift();
-  }
-
   /** The reply to a turn that is in flight: the one on this page if the caller listens in no way of its own. */
   private attach(record: TurnRecord, listening: Listening, from: ResumeOptions["from"] = "start"): Reply {
     const live = this.live.get(keyOf(record));
@@ -201,6 +199,7 @@ export class Turnd {
 
   private reply(followed: Followed, log: ReplyLog, { signal, onEvent }: Listening): Reply {
     const key = keyOf(followed);
+    if (followed.input !== undefined) this.own.add(followed.turnId ?? "");
     const keep = (reply: Reply) => {
       if (followed.input !== undefined && signal === undefined) this.live.set(key, reply);
     };
@@ -218,9 +217,14 @@ export class Turnd {
     return reply;
   }
 
+  /** A call that is not answered in the time that a stream may be silent is lost, too. */
+  private call(signal: AbortSignal | undefined) {
+    return { timeoutMs: this.world.settings.maxSilence, ...(signal && { signal }) };
+  }
+
   private async runningReply(conversationId: string, signal: AbortSignal | undefined): Promise<string> {
     const answer = await orIfMissing(insist(this.world, signal, () =>
-      this.conversations.getConversation({ conversationId }, callOf(signal))));
+      this.conversations.getConversation({ conversationId }, this.call(signal))));
     return answer?.conversation?.runningReplyId ?? "";
   }
 }
@@ -235,12 +239,7 @@ async function orIfMissing<A>(answer: Promise<A>): Promise<A | undefined> {
   }
 }
 
-/** How many conversations are remembered as opened here. */
-const maxOpened = 64;
-
 const keyOf = ({ conversationId, turnId = "" }: { conversationId: string; turnId?: string }) => `${conversationId} ${turnId}`;
-
-const callOf = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal });
 
 function isDraft(record: TurnRecord, { draft = "", turnId }: SendRequest, input: TurnInput): boolean {
   const named = turnId === undefined ? record.draft === draft : record.turnId === input.turnId;

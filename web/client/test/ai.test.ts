@@ -157,6 +157,26 @@ test("an edit is a sibling of the message that it replaces", async () => {
   expect(second?.parent).toEqual({ case: "root", value: true });
 });
 
+test("a message that is sent once more unchanged is the same turn, also after a reload", async () => {
+  const lost = { events: [accepted(), started(replyA), ...hello.slice(0, 2), abandoned(hello.slice(0, 2), AbandonReason.LEASE_EXPIRED, RetryAdvice.SAME_ID_NOW)] };
+  const next = { events: [accepted(), started(replyB, 2), ...text(replyB, "Hi"), completed(text(replyB, "Hi"))] };
+  const bed = new Bed([lost, lost, next]);
+  const { chat, transport } = chatOn(bed);
+  await chat.sendMessage({ text: "hi" });
+  chat.messages = chat.messages.slice(0, 1);
+  await chat.sendMessage();
+  const [message] = chat.messages;
+  if (message === undefined) throw new Error("there is no message");
+  const turnId = turnIdForMessage(message.id);
+  bed.entries = [create(TurnEntrySchema, { turn: { turnId, content: [{ kind: { case: "text", value: { text: "hi" } } }] } })];
+  const reloaded = new TurndChatTransport<TurndUIMessage>({ turnd: bed.turnd() });
+  const after = new Chat<TurndUIMessage>({ id: conversation, transport: reloaded, messages: [message] });
+  await after.sendMessage();
+  expect(transport).not.toBe(reloaded);
+  expect(bed.turns.map(({ input }) => [input?.turnId, input?.parent.case])).toEqual(Array(3).fill([turnId, undefined]));
+  expect(textOf(after.lastMessage)).toBe("Hi");
+});
+
 test("a held reply and a place in line are data", async () => {
   const data = vi.fn();
   const bed = new Bed([{ events: [accepted(), queued(1), started(replyA), ...hello.slice(0, 2), held(hello.slice(0, 2), RetryAdvice.SAME_ID_AFTER_WAIT)] }]);

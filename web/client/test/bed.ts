@@ -46,6 +46,11 @@ export class Bed {
           bed.regenerates.push(request);
           return { reply: { replyId: bed.regeneratedReplyId } };
         },
+        getTurn: ({ target }) => {
+          const known = bed.entries.find(({ turn }) => turn?.turnId === target.value);
+          if (known?.turn === undefined) throw new ConnectError("there is none", Code.NotFound);
+          return { turn: known.turn, replies: known.reply === undefined ? [] : [known.reply] };
+        },
         listTurns: () => ({ entries: bed.entries }),
       });
       service(ConversationService, {

@@ -119,6 +119,26 @@ test("another tab that sends the same draft shares the turn, and one that watche
   expect(bed.turns.map(({ input }) => input?.turnId)).toEqual([first.turnId, first.turnId]);
 });
 
+test("a page is not told of its own turns, and the record of a reply that takes long is kept", async () => {
+  const storage = new MemoryStorage();
+  const bed = new Bed([cut]);
+  let changed = (_: string | undefined) => {};
+  const surroundings = { online: () => true, onWake: () => () => {}, onStorage: (callback: typeof changed) => ((changed = callback), () => {}) };
+  const turnd = bed.turnd({ storage, surroundings });
+  const found = vi.fn();
+  turnd.onSentElsewhere(conversation, found);
+  const page = new AbortController();
+  const reply = turnd.send({ conversationId: conversation, text: "hi", signal: page.signal });
+  for await (const { text } of reply) {
+    if (text !== "Hel") continue;
+    changed(undefined);
+    bed.now += 2 * 3_600_000;
+    page.abort();
+  }
+  expect(found).not.toHaveBeenCalled();
+  expect(JSON.parse(storage.getItem(key) ?? "{}")).toMatchObject({ offset: 4 });
+});
+
 test("what was said again after its end, or under another draft, is another turn", async () => {
   const bed = new Bed([whole, cut, whole]);
   const turnd = bed.turnd({ storage: new MemoryStorage() });

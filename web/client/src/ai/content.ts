@@ -2,6 +2,7 @@ import { Code } from "@connectrpc/connect";
 import type { FileUIPart, UIMessage } from "ai";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import { TurndError } from "../errors.js";
+import type { Block } from "../gen/turns/v1/content_pb.js";
 import type { BlockInit } from "../options.js";
 import { textBlock } from "../turn_input.js";
 
@@ -13,6 +14,13 @@ export function contentOfMessage(message: UIMessage): BlockInit[] {
     if (part.type === "file") blocks.push(fileBlock(part));
   }
   return blocks;
+}
+
+/** Whether a stored turn says in words, and with as many files, what a message says. */
+export function saysTheSame(stored: readonly Block[], message: UIMessage): boolean {
+  const words = stored.map(({ kind }) => (kind.case === "text" ? kind.value.text : kind.case));
+  const said = contentOfMessage(message).map(({ kind }) => (kind?.case === "text" ? kind.value.text : kind?.case));
+  return JSON.stringify(words) === JSON.stringify(said);
 }
 
 function fileBlock({ mediaType, url, filename }: FileUIPart): BlockInit {

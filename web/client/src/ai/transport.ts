@@ -7,7 +7,7 @@ import type { ReplySnapshot } from "../snapshot.js";
 import { asUuid } from "../turn_id.js";
 import type { Turnd } from "../turnd.js";
 import { ChunkWriter } from "./chunks.js";
-import { contentOfMessage, resultsOfMessage } from "./content.js";
+import { contentOfMessage, resultsOfMessage, saysTheSame } from "./content.js";
 import { conversationIdForChat, turnIdForEdit, turnIdForMessage, turnIdForResults } from "./ids.js";
 import type { TurndMetadata } from "./message.js";
 
@@ -57,11 +57,9 @@ export class TurndChatTransport<M extends UIMessage = UIMessage> implements Chat
     if (last === undefined) throw new TurndError("there is no message to send", { code: Code.InvalidArgument });
     if (trigger === "regenerate-message") return this.regenerate(call, last);
     if (last.role === "assistant") return this.answerCalls(call, last);
-    const edited = call.messageId !== undefined && call.messageId === last.id;
-    const turnId = edited ? turnIdForEdit(last.id, last.parts) : turnIdForMessage(last.id);
-    const parent = edited ? parentOf(messages) : {};
-    const reply = this.send(call, { turnId, content: contentOfMessage(last), ...parent });
-    return this.stream(reply, { chatId, messageId: last.id, turnId, ...parent, signal: call.abortSignal });
+    const turn = await this.turnOf(call, last);
+    const reply = this.send(call, { ...turn, content: contentOfMessage(last) });
+    return this.stream(reply, { chatId, messageId: last.id, ...turn, said: JSON.stringify(last.parts), signal: call.abortSignal });
   }
 
   /** Takes up what runs in a chat; null if nothing does. */
@@ -74,6 +72,26 @@ export class TurndChatTransport<M extends UIMessage = UIMessage> implements Chat
   /** Stops what runs in a chat, from whichever page or device it was sent. Its stream ends with a chunk of type abort. */
   async stop(chatId: string): Promise<void> {
     await this.turnd.stop(conversationIdForChat(chatId));
+  }
+
+  /**
+   * The turn of a user message. A message that is named is sent once more: as the same turn if it says what it said before,
+   * else as a sibling of it.
+   */
+  private async turnOf(call: SendOptions<M>, message: M): Promise<{ turnId: string; parent?: string }> {
+    const { chatId, messages, abortSignal } = call;
+    const turnId = turnIdForMessage(message.id);
+    if (call.messageId !== message.id) return { turnId };
+    const known = this.known.get(keyOf(chatId, message.id));
+    if (known?.said === JSON.stringify(message.parts)) {
+      return { turnId: known.turnId, ...(known.parent !== undefined && { parent: known.parent }) };
+    }
+    if (known === undefined) {
+      const conversationId = conversationIdForChat(chatId);
+      const stored = await this.turnd.turn({ conversationId, turnId, ...(abortSignal && { signal: abortSignal }) }).catch(orNone);
+      if (stored === undefined || saysTheSame(stored.turn?.content ?? [], message)) return { turnId };
+    }
+    return { turnId: turnIdForEdit(message.id, message.parts), ...parentOf(messages) };
   }
 
   /** Sends the answers to calls of tools. The reply to them goes on in the message that holds the calls. */
@@ -96,15 +114,16 @@ export class TurndChatTransport<M extends UIMessage = UIMessage> implements Chat
     if (message === undefined) throw new TurndError("there is no user message to answer", { code: Code.InvalidArgument });
     const shown = await this.shownOf(chatId, message, abortSignal);
     const { turnId, replyId } = shown;
+    const parent = shown.parent === undefined ? {} : { parent: shown.parent };
+    const said = shown.said === undefined ? {} : { said: shown.said };
     if (shown.sameId || replyId === undefined) {
-      const parent = shown.parent === undefined ? {} : { parent: shown.parent };
       const reply = this.send(call, { turnId, content: contentOfMessage(message), ...parent });
-      return this.stream(reply, { chatId, messageId: message.id, turnId, ...parent, signal: abortSignal });
+      return this.stream(reply, { chatId, messageId: message.id, turnId, ...parent, ...said, signal: abortSignal });
     }
     const listening = abortSignal === undefined ? {} : { signal: abortSignal };
     const { reply } = await this.turnd.regenerate({ conversationId, replyId, generation: shown.generation ?? 0, ...listening });
     const follow = this.turnd.follow({ conversationId, turnId, replyId: reply?.replyId ?? replyId, ...listening });
-    return this.stream(follow, { chatId, messageId: message.id, turnId, signal: abortSignal });
+    return this.stream(follow, { chatId, messageId: message.id, turnId, ...parent, ...said, signal: abortSignal });
   }
 
   /** What is known of the turn of a user message: from this page, from the message as it was loaded, or from the server. */
@@ -160,12 +179,13 @@ export class TurndChatTransport<M extends UIMessage = UIMessage> implements Chat
     }
   }
 
-  private learn({ chatId, messageId, turnId, parent }: Shown, { replyId, generation, end }: ReplySnapshot): void {
+  private learn({ chatId, messageId, turnId, parent, said }: Shown, { replyId, generation, end }: ReplySnapshot): void {
     if (messageId === undefined || replyId === "") return;
     const key = keyOf(chatId, messageId);
     this.known.delete(key);
     const failed = end !== undefined && end.kind !== "completed";
-    this.known.set(key, { turnId, replyId, generation, sameId: failed && sameId(end.advice), ...(parent !== undefined && { parent }) });
+    const sent = { ...(parent !== undefined && { parent }), ...(said !== undefined && { said }) };
+    this.known.set(key, { turnId, replyId, generation, sameId: failed && sameId(end.advice), ...sent });
     const [oldest] = this.known.keys();
     if (this.known.size > maxKnown && oldest !== undefined) this.known.delete(oldest);
   }
@@ -177,6 +197,8 @@ interface Shown {
   readonly messageId?: string;
   readonly turnId: string;
   readonly parent?: string;
+  /** The parts of the message, as JSON. */
+  readonly said?: string;
   readonly continues?: boolean;
   readonly signal: AbortSignal | undefined;
 }
@@ -190,8 +212,16 @@ interface KnownTurn {
   readonly generation?: number;
   /** The parent that the turn was sent with, if any. */
   readonly parent?: string;
+  /** The parts that the turn was sent with, as JSON, if it was sent from here. */
+  readonly said?: string;
   /** The latest reply failed, and the advice was to send the same turn again. */
   readonly sameId: boolean;
+}
+
+/** Nothing, in place of a failure to find something. */
+function orNone(thrown: unknown): undefined {
+  if (thrown instanceof TurndError && thrown.code === Code.NotFound) return undefined;
+  throw thrown;
 }
 
 /** The parent of an edited message's turn, which makes it a sibling of the one before: the reply that it comes after. */
