@@ -1,0 +1,135 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+
+	"github.com/turnd/turnd/server"
+)
+
+// say11 sends bytes on a connection of its own and reads the answer.
+func say11(t *testing.T, conn io.ReadWriter, said string) (*http.Response, string) {
+	t.Helper()
+	_, err := io.WriteString(conn, said)
+	require.NoError(t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp, string(body)
+}
+
+func TestAWebRequestThatDoesNotArriveIsEnded(t *testing.T) {
+	f := newFake()
+	h := start(t, f, func(c *server.Config) { c.ArrivalTime = 50 * time.Millisecond })
+	const head = " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+	resp, body := say11(t, dial(t, h), "POST /v1/turns"+head)
+	require.Equal(t, http.StatusRequestTimeout, resp.StatusCode)
+	require.Contains(t, body, "did not arrive")
+	resp, _ = say11(t, dial(t, h), "POST /turns.v1.TurnService/SubmitTurn"+head)
+	require.Equal(t, http.StatusRequestTimeout, resp.StatusCode)
+	require.Zero(t, f.submissions())
+}
+
+func TestAStreamOfTheWebOutlivesTheTimeOfItsRequest(t *testing.T) {
+	gate := make(chan struct{})
+	f := newFake()
+	f.onFollow = gated(gate)
+	h := start(t, f, func(c *server.Config) { c.ArrivalTime = 50 * time.Millisecond })
+	events := bufio.NewReader(source(t, h, replyEvents).Body)
+	_, err := next(events)
+	require.NoError(t, err)
+	stream := webStream(t, h)
+	// A request that began later and is ended for its time shows that the time of the others has passed.
+	resp, _ := say11(t, dial(t, h), "POST /v1/turns HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+	require.Equal(t, http.StatusRequestTimeout, resp.StatusCode)
+	close(gate)
+	last, err := next(events)
+	require.NoError(t, err)
+	require.Equal(t, "completed", last.kind)
+	require.True(t, stream.Receive(), "%v", stream.Err())
+}
+
+func TestAConnectionIsServedAgainAfterAStream(t *testing.T) {
+	h := start(t, newFake(story()...), func(c *server.Config) { c.WriteTime = 30 * time.Millisecond; c.ArrivalTime = 200 * time.Millisecond })
+	conn := dial(t, h)
+	r := bufio.NewReader(conn)
+	for range 3 {
+		_, err := io.WriteString(conn, "GET "+replyEvents+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		require.NoError(t, err)
+		resp, err := http.ReadResponse(r, nil)
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, resp.Body)
+		require.NoError(t, err)
+	}
+}
+
+func TestWhatUnpacksToMoreThanARequestMayHaveIsRefused(t *testing.T) {
+	f := newFake()
+	h := start(t, f, func(c *server.Config) { c.MaxRecvBytes = 1 << 20 })
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err := io.Copy(z, io.LimitReader(zeros{}, 64<<20))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	require.Less(t, packed.Len(), 1<<20)
+	resp, body := exchange(t, h, http.MethodPost, "/v1/turns", packed.String(), "Content-Encoding", "gzip")
+	require.Equal(t, http.StatusTooManyRequests, resp.StatusCode, body)
+	require.Equal(t, "CONTENT_TOO_LARGE", info(t, restError(t, body), codes.ResourceExhausted).GetReason())
+	require.Zero(t, f.submissions())
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestAMessageHasTheLengthThatItSays(t *testing.T) {
+	f := newFake()
+	h := start(t, f)
+	for _, kind := range []string{"application/connect+proto", "application/grpc-web+proto", "application/connect+json"} {
+		for _, body := range []string{"", "\x00\x00", "\x00\x0f\xff\xff\xff{}", "\x00\x00\x00\x00\x01{}", "\x00\xff\xff\xff\xff"} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+h.Addr+"/turns.v1.TurnService/Turn", strings.NewReader(body))
+			require.NoError(t, err)
+			req.Header.Set("Content-Type", kind)
+			resp, err := http.DefaultClient.Do(req)
+			require.NoError(t, err)
+			text, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, http.StatusBadRequest, resp.StatusCode, "%q", body)
+			require.Contains(t, string(text), `"code":"invalid_argument"`)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+	require.Zero(t, f.submissions())
+}
+
+func TestALargeHeaderIsRefused(t *testing.T) {
+	f := newFake()
+	h := start(t, f)
+	conn := dial(t, h)
+	_, err := io.WriteString(conn, "POST /v1/turns HTTP/1.1\r\nHost: localhost\r\nX-More: "+strings.Repeat("x", 20<<10))
+	require.NoError(t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err, "it is refused before its end")
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, resp.StatusCode)
+	require.Zero(t, f.submissions())
+}
+
+func TestGRPCByTheWebIsToldWhereItIsServed(t *testing.T) {
+	h := start(t, newFake())
+	resp, _ := exchange(t, h, http.MethodPost, "/turns.v1.TurnService/SubmitTurn", "", "Content-Type", "application/grpc")
+	require.Equal(t, "12", resp.Header.Get("Grpc-Status"))
+	require.Contains(t, resp.Header.Get("Grpc-Message"), "--listen")
+}
