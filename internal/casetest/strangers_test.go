@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
@@ -138,6 +139,8 @@ type stranger struct {
 	heard *heard
 	asked int
 	have  map[string]tenanttest.IDs // what others have
+	name  string                    // what each is called, before a number
+	conn  grpc.ClientConnInterface  // how it asks
 }
 
 // asks puts a question, and gives the answer and the statements that it led to. own is a conversation that the stranger is to
@@ -145,7 +148,7 @@ type stranger struct {
 func (s *stranger) asks(m tenanttest.Method, question int, ids tenanttest.IDs, own string) (tenanttest.Answer, []string) {
 	s.t.Helper()
 	s.asked++
-	name := fmt.Sprintf("stranger %d", s.asked)
+	name := fmt.Sprintf("%s %d", s.name, s.asked)
 	if own != "" {
 		rpc, err := s.turns.Turn(s.as(name), &turnsv1.TurnRequest{Input: ask(own, newID(), "mine")})
 		for err == nil {
@@ -154,7 +157,7 @@ func (s *stranger) asks(m tenanttest.Method, question int, ids tenanttest.IDs, o
 		require.ErrorContains(s.t, err, "EOF")
 	}
 	ctx := metadata.AppendToOutgoingContext(s.as(name), questionHeader, name)
-	a, err := tenanttest.Ask(ctx, s.harness.Conn, m, m.Requests(ids)[question], ids)
+	a, err := tenanttest.Ask(ctx, s.conn, m, m.Requests(ids)[question], ids)
 	require.NoError(s.t, err)
 	return a, s.heard.of(name)
 }
@@ -192,7 +195,7 @@ func TestAnotherTenantsIdsAnswerAsMissingOnesOnEveryMethod(t *testing.T) {
 		before, err := tenanttest.Rows(w.ctx, w.db, "default")
 		require.NoError(t, err)
 		require.Greater(t, len(before), 20)
-		ask := &stranger{worker: s, heard: h, have: have}
+		ask := &stranger{worker: s, heard: h, have: have, name: "stranger", conn: s.harness.Conn}
 		for _, method := range w.methods("") {
 			for _, state := range slices.Sorted(maps.Keys(have)) {
 				theirs := have[state]
