@@ -44,7 +44,8 @@ func (s *Service) decideHeld(ctx context.Context, caller Caller, key Conversatio
 
 // decideRounds looks how a held reply stands and decides until the decision is in force. Made says that this one may have
 // brought it into force, and not another like it.
-func (s *Service) decideRounds(ctx context.Context, caller Caller, key ConversationKey, id ReplyID, epoch int64, d decision, l *allowance) (reply Reply, made bool, err error) {
+func (s *Service) decideRounds(ctx context.Context, caller Caller, key ConversationKey, id ReplyID, epoch int64, d decision,
+	l *allowance) (reply Reply, made bool, err error) {
 	for range submitRounds {
 		row, err := s.store.ReadReply(ctx, key, id)
 		switch {

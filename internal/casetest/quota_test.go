@@ -429,6 +429,39 @@ func TestASweepSettlesWhatNobodySettled(t *testing.T) {
 	})
 }
 
+func TestWhatCouldNotBeSettledIsSettledWithWhatEndsNext(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.settings.Sweep = time.Hour
+		w.settings.Submissions = turns.SubmissionLimits{SubjectTurns: 10}
+		faults := storetest.NewFaults(w.store())
+		s := w.serveOn(faults)
+		faults.FailNext("SettleReservations", turns.Unavailable(context.DeadlineExceeded))
+		s.turn(ask(newID(), newID(), "hi"), nil).completes()
+		w.eventually(func() bool { return faults.Calls("SettleReservations") == 1 })
+		s.turn(ask(newID(), newID(), "hi"), nil).completes()
+		w.eventually(func() bool { return w.number(qSettled) == 2 })
+	})
+}
+
+func TestTheReservationOfARevivedReplyIsOpenAgain(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.short()
+		w.settings.Submissions = turns.SubmissionLimits{SubjectTokens: 10_000}
+		paused, down, up := w.wakes()
+		w.serve() // which sweeps
+		w.script(gate("", "mid", 64, 20))
+		running := paused.turn(ask(newID(), newID(), "hi"), nil)
+		running.at(1)
+		down()
+		w.eventually(func() bool { return w.number(qSettled) == 1 })
+		up()
+		w.eventually(func() bool { return w.number(qInFlight) == 1 && w.number(qSettled) == 0 })
+		require.NoError(t, w.provider.OpenGate("mid"))
+		running.completes()
+		require.EqualValues(t, w.number(qTokens), w.uses(1).Tokens)
+	})
+}
+
 func TestADrainLeavesNothingUnsettled(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
 		w.settings.Sweep = time.Hour
