@@ -93,7 +93,7 @@ const (
 //   - refused by the provider, failed for certain, or empty: no turn, and the tokens of its calls by the ledger;
 //   - taken out of line, or released from a hold: nothing.
 type Quotas interface {
-	// SettleReservations settles those named; one that does not exist is passed over.
+	// SettleReservations settles those named; one that does not exist, or is named again, is passed over.
 	SettleReservations(ctx context.Context, keys []ReservationKey) error
 	// SettleOpen settles reservations whose turns have come to an end, the oldest first and at most limit: those of a
 	// tenant's subject, or of the whole tenant if subject is empty, or of all if tenant is empty too. It says how many it settled.
