@@ -22,7 +22,7 @@ const (
 )
 
 // defaultIdentity is the tenant and the subject of a caller that names none.
-const defaultIdentity = "default"
+const defaultIdentity = string(turns.DefaultTenant)
 
 // Modes of authentication.
 const (
