@@ -32,11 +32,12 @@ type cluster struct {
 	template string
 	tmplErr  error
 
-	idle idle
+	idle    idle
+	lasting idle // those that are lent by others
 }
 
 // shared is state of the process as the server is: there is one test binary, hence one cluster.
-var shared cluster
+var shared = cluster{idle: idle{most: maxIdle}}
 
 // Database returns the DSN of a database that is empty and belongs to this test alone. It is dropped, with whatever is
 // still connected, when the test ends. Without a Postgres the test is skipped or, where the package comment says so,
@@ -205,8 +206,10 @@ func (c *cluster) close() error {
 		return c.server.Stop()
 	}
 	var err error
-	for name, ok := c.idle.take(); ok; name, ok = c.idle.take() {
-		err = errors.Join(err, c.drop(name))
+	for _, left := range []*idle{&c.idle, &c.lasting} {
+		for name, ok := left.take(); ok; name, ok = left.take() {
+			err = errors.Join(err, c.drop(name))
+		}
 	}
 	if c.template != "" {
 		err = errors.Join(err, c.drop(c.template))

@@ -16,6 +16,7 @@ const maxIdle = 16
 // idle are databases that tests of this binary have used and that are empty again. They go with the server, or are dropped
 // when Main ends if it is somebody else's.
 type idle struct {
+	most  int // how many there may be; 0: any number
 	mu    sync.Mutex
 	names []string
 }
@@ -34,7 +35,7 @@ func (i *idle) take() (name string, ok bool) {
 func (i *idle) put(name string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if len(i.names) >= maxIdle {
+	if i.most > 0 && len(i.names) >= i.most {
 		return false
 	}
 	i.names = append(i.names, name)
@@ -65,6 +66,20 @@ func Reused(t testing.TB, migrate func(dsn string) error) string {
 			t.Errorf("pgtest: %v", err)
 		}
 	})
+	return dsn
+}
+
+// Lasting returns the DSN of a database with a schema in it, as Migrated does, which lasts until Main ends. It is for whoever
+// lends it to one test after another, with sessions that go on.
+func Lasting(t testing.TB, migrate func(dsn string) error) string {
+	t.Helper()
+	shared.need(t)
+	name := shared.make(t, shared.migrated(t, migrate))
+	shared.lasting.put(name)
+	dsn, err := withDatabase(shared.admin, name)
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
 	return dsn
 }
 

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"flag"
+	"os"
 	"testing"
 	"time"
 
@@ -11,9 +13,23 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
+// shortHistories is how many histories are tried with SHORT=1, unless a flag says how many; otherwise it is 100.
+const shortHistories = "40"
+
+// beShort has rapid try fewer histories for as long as a test runs, where time is short.
+func beShort(t *testing.T) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	if was := checks.Value.String(); os.Getenv("SHORT") != "" && was == checks.DefValue {
+		require.NoError(t, flag.Set(checks.Name, shortHistories))
+		t.Cleanup(func() { require.NoError(t, flag.Set(checks.Name, was)) })
+	}
+}
+
 // RunModel drives a store with random operations, many of them stale, repeated or by the wrong worker, and asks a model
 // after each what the store must have answered and must hold now.
 func RunModel(t *testing.T, open Opener) {
+	beShort(t)
 	w := newWorld(t, open)
 	rapid.Check(t, func(rt *rapid.T) {
 		run := *w
