@@ -22,7 +22,7 @@ const (
 )
 
 // defaultIdentity is the tenant and the subject of a caller that names none.
-const defaultIdentity = "default"
+const defaultIdentity = string(turns.DefaultTenant)
 
 // Modes of authentication.
 const (
@@ -38,7 +38,10 @@ func AuthModes(text string) ([]string, error) {
 		text = AuthNone
 	}
 	modes := strings.Split(text, ",")
-	for _, mode := range modes {
+	for i, mode := range modes {
+		if slices.Contains(modes[:i], mode) {
+			return nil, fmt.Errorf("auth names %s twice", mode)
+		}
 		if mode != AuthNone && mode != AuthKeys && mode != AuthOIDC {
 			return nil, errors.New("auth must be one of none, keys, oidc, or keys,oidc")
 		}

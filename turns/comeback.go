@@ -79,9 +79,11 @@ func (r *run) adopts(row Reply) bool {
 	return true
 }
 
-// revived runs the reply under its next epoch from now on. The caller holds mu.
+// revived runs the reply under its next epoch from now on. Its reservation, which was settled with its end, is open again: a
+// sweep finds it should this worker not live to settle it. The caller holds mu.
 func (r *run) revived(stored uint32) {
 	r.goOn(r.fence.Epoch+1, r.reviver, stored)
 	r.reviver = WorkerID{}
+	r.settleSoon(r.key, r.reply.Turn, r.reply.Generation)
 	r.logger.Info("reply revived", "reply_id", r.reply.ID.String(), "turn_id", r.reply.Turn.String())
 }

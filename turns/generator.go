@@ -145,12 +145,13 @@ func KeyFor(turn TurnID, generation int32, hash [sha256.Size]byte) string {
 	return fmt.Sprintf("turnd-%s-g%d-%x", turn, generation, hash[:4])
 }
 
-// keyOf is the key of a request. Where an endpoint enforces it, it is told apart by conversation too, which hides the
-// tenant: the same turn id with the same words under another tenant must not be answered with this one's reply. So is it by
-// endpoint for the further entries of a route, though two vendors be sent the same bytes.
-func keyOf(o Origin, request Request) string {
+// keyOf is the key of a tenant's request. Wherever there are several tenants, and where an endpoint enforces keys, it is
+// told apart by conversation too, which hides the tenant: the same turn id with the same words under another tenant must
+// not be answered with this one's reply, not even by a gateway that keeps to keys unasked. So is it by endpoint for the
+// further entries of a route, though two vendors be sent the same bytes.
+func keyOf(tenant Tenant, o Origin, request Request) string {
 	hash := request.Hash
-	if r := request.Route; r.Entry > 0 || r.Capabilities.Idempotency == IdempotencyEnforced {
+	if r := request.Route; tenant != DefaultTenant || r.Entry > 0 || r.Capabilities.Idempotency == IdempotencyEnforced {
 		mixed := append(o.Conversation[:], r.Endpoint...)
 		hash = sha256.Sum256(append(append(mixed, 0), hash[:]...))
 	}

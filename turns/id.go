@@ -50,6 +50,9 @@ func (id ReplyID) Row() RowID { return RowID(id) }
 // Tenant is the owner of conversations. Every query carries it, folded into the ConversationKey.
 type Tenant string
 
+// DefaultTenant is that of callers who name none.
+const DefaultTenant Tenant = "default"
+
 // Caller is who makes a request.
 type Caller struct {
 	// Tenant owns what the caller sees; ids of other tenants answer exactly as missing ones.

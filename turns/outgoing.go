@@ -21,7 +21,7 @@ func keepsBody(route Route, policy OnAmbiguous) bool {
 
 // nextCall is the row of the run's next call.
 func (r *run) nextCall() NewCall {
-	key := keyOf(r.origin(), r.request)
+	key := keyOf(r.place.Tenant, r.origin(), r.request)
 	return newCall(CallID{newID()}, r.call.Number+1, key, r.request, r.reply.OnAmbiguous)
 }
 

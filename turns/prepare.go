@@ -257,7 +257,7 @@ func (a *arrival) claimOf(st Standing, built Built, deadline time.Duration) Clai
 			a.logger.Warn("request differs from the last attempt's, so its key does too", "turn_id", a.Input.Turn.String())
 		}
 	}
-	c.Call = newCall(a.call, 1, keyOf(Origin{a.key, a.Input.Turn, c.Reply.Generation}, request), request, c.Reply.OnAmbiguous)
+	c.Call = newCall(a.call, 1, keyOf(a.caller.Tenant, Origin{a.key, a.Input.Turn, c.Reply.Generation}, request), request, c.Reply.OnAmbiguous)
 	c.Call.First = c.Reply.Calls == 1
 	return c
 }

@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -18,6 +19,28 @@ type SubmissionLimits struct {
 	TenantTurns   int64
 	TenantTokens  int64
 }
+
+// interval is the time that one submission takes of a minute.
+func (l SubmissionLimits) interval() time.Duration {
+	return max(time.Minute/time.Duration(l.PerMinute), time.Microsecond)
+}
+
+// NextInTime is when the submission after one would be in time, were there no burst, if that one was at a time.
+func (l SubmissionLimits) NextInTime(at time.Time) time.Time { return at.Add(l.interval()) }
+
+// Early is how long a submission that would come now is to wait, of a subject that is so far ahead of its minute: as many as
+// the limit may come at once. Used is how many came before it that count still.
+func (l SubmissionLimits) Early(ahead time.Duration) (wait time.Duration, used int64) {
+	if l.PerMinute <= 0 {
+		return 0, 0
+	}
+	each := l.interval()
+	return max(ahead-time.Duration(l.PerMinute-1)*each, 0), int64((ahead + each - 1) / each)
+}
+
+// CountedAs is the name under which a subject's use is counted. The empty one is that of its tenant as a whole, so a caller
+// without a subject has another.
+func CountedAs(subject string) string { return cmp.Or(subject, " ") }
 
 // Reservation asks for a share of a day's quotas for one turn and generation, in the transaction that stores the turn or
 // claims its reply. There is one for each: an attempt that follows another within the generation uses what that one left.
@@ -70,12 +93,12 @@ const (
 //   - refused by the provider, failed for certain, or empty: no turn, and the tokens of its calls by the ledger;
 //   - taken out of line, or released from a hold: nothing.
 type Quotas interface {
-	// SettleReservations settles those named; one that does not exist is passed over.
+	// SettleReservations settles those named; one that does not exist, or is named again, is passed over.
 	SettleReservations(ctx context.Context, keys []ReservationKey) error
 	// SettleOpen settles reservations whose turns have come to an end, the oldest first and at most limit: those of a
 	// tenant's subject, or of the whole tenant if subject is empty, or of all if tenant is empty too. It says how many it settled.
 	SettleOpen(ctx context.Context, tenant Tenant, subject string, limit int) (settled int, err error)
-	// QuotaUsed reads what a subject is charged with today, or the tenant if subject is empty. It locks nothing: by the time it is
+	// QuotaUsed reads what a subject is charged with today, by the name that it is counted as, or the tenant if that is empty. It locks nothing: by the time it is
 	// read a claim may have changed it.
 	QuotaUsed(ctx context.Context, tenant Tenant, subject string) (QuotaUse, error)
 	// ForgetQuotas removes quotas and settled reservations of days that ended longer than age ago, at most limit of each. It

@@ -115,7 +115,8 @@ func (s *Service) adopt(ctx context.Context, h HeldReply, row Reply, call OpenCa
 	r := Resolution{Fence: Fence{Key: h.Key, Reply: row.ID, Epoch: row.Epoch}, Verb: VerbAdopt, Status: StatusComplete,
 		Content: pieces, Length: length, StopReason: c.stopReason, Usage: row.Usage.Add(o.Usage), ResponseID: c.responseID,
 		Calls: []CallOutcome{o}}
-	return s.resolveHeld(ctx, row, r, h.OpenCalls)
+	_, err = s.resolveHeld(ctx, row, r, h.OpenCalls)
+	return err
 }
 
 // releaseFailed gives up a held reply whose call is known to have come to nothing.
@@ -131,16 +132,17 @@ func (s *Service) releaseFailed(ctx context.Context, h HeldReply, row Reply, fai
 		}
 		outcomes, usage = append(outcomes, o), usage.Add(o.Usage)
 	}
-	return s.resolveHeld(ctx, row, Resolution{Fence: Fence{Key: h.Key, Reply: row.ID, Epoch: row.Epoch}, Verb: VerbRelease,
+	_, err := s.resolveHeld(ctx, row, Resolution{Fence: Fence{Key: h.Key, Reply: row.ID, Epoch: row.Epoch}, Verb: VerbRelease,
 		Status: StatusAbandoned, Reason: ReasonHeldReleased, Content: row.Content, Length: row.Length, Usage: usage,
 		Calls: outcomes}, h.OpenCalls)
+	return err
 }
 
 // resolveHeld writes a resolution and counts what it closed. One that somebody else was faster with is no error.
-func (s *Service) resolveHeld(ctx context.Context, row Reply, r Resolution, open []OpenCall) error {
+func (s *Service) resolveHeld(ctx context.Context, row Reply, r Resolution, open []OpenCall) (won bool, err error) {
 	result, err := s.store.ResolveHeld(ctx, r)
 	if err != nil || !result.Won {
-		return err
+		return false, err
 	}
 	for _, o := range r.Calls {
 		for _, call := range open {
@@ -152,7 +154,7 @@ func (s *Service) resolveHeld(ctx context.Context, row Reply, r Resolution, open
 	s.settleSoon(r.Fence.Key, row.Turn, row.Generation)
 	s.metrics.replyEnded(ctx, r.Status, r.Reason)
 	s.logger.Info("held reply resolved", "reply_id", r.Fence.Reply.String(), "status", string(r.Status), "verb", string(r.Verb))
-	return nil
+	return true, nil
 }
 
 // finishHeld resolves a reply that was held while its owner could not be reached: it is whole after all, or its call is known

@@ -36,54 +36,76 @@ func (s *Service) decideHeld(ctx context.Context, caller Caller, key Conversatio
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
-	var asked allowance
+	var l allowance
+	reply, made, err := s.decideRounds(ctx, caller, key, id, epoch, d, &l)
+	s.settled(caller, &l, made, err)
+	return reply, err
+}
+
+// decideRounds looks how a held reply stands and decides until the decision is in force. Made says that this one may have
+// brought it into force, and not another like it.
+func (s *Service) decideRounds(ctx context.Context, caller Caller, key ConversationKey, id ReplyID, epoch int64, d decision,
+	l *allowance) (reply Reply, made bool, err error) {
 	for range submitRounds {
 		row, err := s.store.ReadReply(ctx, key, id)
 		switch {
 		case errors.Is(err, ErrNotFound):
-			return Reply{}, NotFound("reply", "reply_id")
+			return Reply{}, false, NotFound("reply", "reply_id")
 		case err != nil:
-			return Reply{}, outOfTime(err)
+			return Reply{}, false, outOfTime(err)
 		case row.Epoch != epoch:
-			return Reply{}, staleEpoch(row, epoch)
+			return Reply{}, false, staleEpoch(row, epoch)
 		case d.made(row):
-			return row, nil
-		case row.Status != StatusHeld:
-			return Reply{}, notHeld(row)
-		case d.status == StatusComplete && row.CancelRequested:
-			return Reply{}, &Error{Code: CodeWrongState, Field: "reply_id", Problem: "the reply was asked to stop, so it can't be completed any more",
-				Meta: map[string]string{"status": string(row.Status)}}
+			return row, made, nil
+		}
+		if err := d.possible(row); err != nil {
+			return Reply{}, false, err
 		}
 		if d.limited {
-			if err := s.allow(ctx, caller, &asked); err != nil {
-				return Reply{}, err
+			if err := s.allow(ctx, caller, l); err != nil {
+				return Reply{}, false, err
 			}
 		}
-		if _, err := s.tryDecision(ctx, caller.Tenant, key, row, d); err != nil && !errors.Is(err, ErrUnknownOutcome) {
-			return Reply{}, outOfTime(err)
+		won, _, err := s.tryDecision(ctx, caller.Tenant, key, row, d)
+		unsure := errors.Is(err, ErrUnknownOutcome)
+		if err != nil && !unsure {
+			return Reply{}, false, outOfTime(err)
 		}
+		made = made || won || unsure
 	}
-	return Reply{}, lostRace()
+	return Reply{}, false, lostRace()
+}
+
+// possible refuses a decision over a reply that it can't be made of.
+func (d decision) possible(row Reply) error {
+	switch {
+	case row.Status != StatusHeld:
+		return notHeld(row)
+	case d.status == StatusComplete && row.CancelRequested:
+		return &Error{Code: CodeWrongState, Field: "reply_id", Problem: "the reply was asked to stop, so it can't be completed any more",
+			Meta: map[string]string{"status": string(row.Status)}}
+	}
+	return nil
 }
 
 // tryDecision writes a decision, and gives the calls that were open; none if the reply was not held any more.
-func (s *Service) tryDecision(ctx context.Context, tenant Tenant, key ConversationKey, row Reply, d decision) (open []OpenCall, err error) {
+func (s *Service) tryDecision(ctx context.Context, tenant Tenant, key ConversationKey, row Reply, d decision) (won bool, open []OpenCall, err error) {
 	held, ok, err := s.heldLike(ctx, tenant, row)
 	if err != nil || !ok {
-		return nil, err
+		return false, nil, err
 	}
 	to, waste := row, string(d.reason)
 	if d.write != nil {
 		if to, err = d.write(row); err != nil {
-			return nil, err
+			return false, nil, err
 		}
 	}
 	calls, lost := s.lostCalls(key, to, held.OpenCalls, waste)
-	err = s.resolveHeld(ctx, row, Resolution{
+	won, err = s.resolveHeld(ctx, row, Resolution{
 		Fence: Fence{Key: key, Reply: row.ID, Epoch: row.Epoch}, Verb: d.verb, Status: d.status, Reason: d.reason,
 		Content: to.Content, Length: to.Length, StopReason: to.StopReason, Usage: held.Reply.Usage.Add(lost), Calls: calls,
 	}, held.OpenCalls)
-	return held.OpenCalls, err
+	return won, held.OpenCalls, err
 }
 
 // heldLike reads a held reply with its open calls, in the list's order the first from its own place on; ok is false if it is
@@ -127,7 +149,7 @@ func (s *Service) cancelHeld(ctx context.Context, tenant Tenant, key Conversatio
 	if err != nil || row.Status != StatusHeld {
 		return nil, err
 	}
-	open, err := s.tryDecision(ctx, tenant, key, row, decision{verb: VerbCancel, status: StatusAbandoned, reason: ReasonCancelled})
+	_, open, err := s.tryDecision(ctx, tenant, key, row, decision{verb: VerbCancel, status: StatusAbandoned, reason: ReasonCancelled})
 	if err != nil && !errors.Is(err, ErrUnknownOutcome) || len(open) == 0 {
 		return nil, err
 	}

@@ -146,7 +146,7 @@ func (r *run) successor(ctx context.Context, id ReplyID, owner WorkerID, kept []
 	n.Calls, n.Waited = r.reply.Calls+1, r.reply.Waited+waited
 	n.Route, n.RequestHash, n.BuilderVersion, n.WindowStart = request.Route, slices.Clone(request.Hash[:]), request.BuilderVersion, built.Start
 	n.Deadline = max(r.deadlineLeft(), 0) + replyGrace
-	c.Call = newCall(CallID{newID()}, 1, keyOf(r.origin(), request), request, n.OnAmbiguous)
+	c.Call = newCall(CallID{newID()}, 1, keyOf(r.place.Tenant, r.origin(), request), request, n.OnAmbiguous)
 	return p, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"strconv"
-	"time"
 )
 
 // unknownOutput is what a reply is thought to take where neither its options nor its endpoint bound it.
@@ -95,14 +94,19 @@ func quotaExceeded(m LimitMet, c Caller) *Error {
 }
 
 // checkQuota looks whether a turn's reservation will be let in, before a reply is stopped for it: what is refused stops
-// nothing. Only the claim decides, so that two turns at the same moment may both pass here and one of them there.
+// nothing. Only the claim decides, so that two turns at the same moment may both pass here and one of them there. It alone sees
+// what a further attempt of a stored turn is charged with already, so that such a one meets no quota here.
 func (a *arrival) checkQuota(ctx context.Context) error {
-	r := a.pending.claim.Reserve
-	if r == nil || a.stopped {
+	claim := a.pending.claim
+	if claim.Reserve == nil || a.stopped {
 		return nil
 	}
+	r := *claim.Reserve
+	if claim.NewTurn == nil {
+		r.Limits = SubmissionLimits{PerMinute: r.Limits.PerMinute}
+	}
 	for {
-		m, err := a.wouldMeet(ctx, a.caller.Tenant, *r)
+		m, err := a.wouldMeet(ctx, r)
 		if m == nil || err != nil {
 			return err
 		}
@@ -112,44 +116,42 @@ func (a *arrival) checkQuota(ctx context.Context) error {
 	}
 }
 
-// wouldMeet is the quota that a reservation would meet now, nil if none.
-func (s *Service) wouldMeet(ctx context.Context, tenant Tenant, r Reservation) (*LimitMet, error) {
+// wouldMeet is the limit that a submission's reservation would meet now, nil if none.
+func (a *arrival) wouldMeet(ctx context.Context, r Reservation) (*LimitMet, error) {
 	l := r.Limits
-	if !r.Submission {
-		l.PerMinute = 0
-	}
-	for _, of := range []struct {
-		subject             string
-		rate, turns, tokens int64
-	}{{"", 0, l.TenantTurns, l.TenantTokens}, {r.Subject, l.PerMinute, l.SubjectTurns, l.SubjectTokens}} {
-		if of.rate <= 0 && of.turns <= 0 && of.tokens <= 0 {
-			continue
-		}
-		used, err := s.store.QuotaUsed(ctx, tenant, of.subject)
+	if l.PerMinute > 0 || l.SubjectTurns > 0 || l.SubjectTokens > 0 {
+		used, err := a.store.QuotaUsed(ctx, a.caller.Tenant, CountedAs(r.Subject))
 		if err != nil {
 			return nil, err
 		}
-		m := LimitMet{OfTenant: of.subject == "", Wait: used.Left}
-		switch early := earlyBy(used.Ahead, of.rate); {
-		case early > 0:
-			m.Limit, m.Max, m.Wait = LimitSubmissions, of.rate, early
-		case of.turns > 0 && used.Turns+1 > of.turns:
-			m.Limit, m.Max, m.Used, m.Asked = LimitTurns, of.turns, used.Turns, 1
-		case of.tokens > 0 && used.Tokens+r.Tokens > of.tokens:
-			m.Limit, m.Max, m.Used, m.Asked = LimitTokens, of.tokens, used.Tokens, r.Tokens
-		default:
-			continue
+		if wait, before := l.Early(used.Ahead); wait > 0 {
+			return &LimitMet{Limit: LimitSubmissions, Max: l.PerMinute, Used: before, Asked: 1, Wait: wait}, nil
 		}
-		return &m, nil
+		if m := used.meets(l.SubjectTurns, l.SubjectTokens, r.Tokens); m != nil {
+			return m, nil
+		}
 	}
-	return nil, nil
+	if l.TenantTurns <= 0 && l.TenantTokens <= 0 {
+		return nil, nil
+	}
+	used, err := a.store.QuotaUsed(ctx, a.caller.Tenant, "")
+	if err != nil {
+		return nil, err
+	}
+	m := used.meets(l.TenantTurns, l.TenantTokens, r.Tokens)
+	if m != nil {
+		m.OfTenant = true
+	}
+	return m, nil
 }
 
-// earlyBy is how long a submission that would come now is to wait, of a subject that is so far ahead of its minute: as many as
-// the limit may come at once.
-func earlyBy(ahead time.Duration, perMinute int64) time.Duration {
-	if perMinute <= 0 {
-		return 0
+// meets is the quota that one more turn would meet, nil if none; one of zero bounds nothing.
+func (u QuotaUse) meets(turns, tokens, asked int64) *LimitMet {
+	switch {
+	case turns > 0 && u.Turns+1 > turns:
+		return &LimitMet{Limit: LimitTurns, Max: turns, Used: u.Turns, Asked: 1, Wait: u.Left}
+	case tokens > 0 && u.Tokens+asked > tokens:
+		return &LimitMet{Limit: LimitTokens, Max: tokens, Used: u.Tokens, Asked: asked, Wait: u.Left}
 	}
-	return max(ahead-time.Duration(perMinute-1)*(time.Minute/time.Duration(perMinute)), 0)
+	return nil
 }

@@ -49,21 +49,28 @@ func (d *settling) take() (keys []ReservationKey) {
 	return keys
 }
 
-// settleSoon has the reservation of a turn and generation settled, if there is one, after something of it has ended. It is no
-// part of the ending: what is not settled now is settled by a sweep, or when somebody meets the quota.
+// put adds to them, as far as there is room.
+func (d *settling) put(keys ...ReservationKey) {
+	d.come()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, key := range keys {
+		if len(d.due) < maxSettles {
+			d.due[key] = struct{}{}
+		}
+	}
+}
+
+// settleSoon has the reservation of a turn and generation settled, if there is one, after something of it has ended, or has
+// begun again that was taken to have ended. It is no part of the ending: what is not settled now is settled by a sweep, or when
+// somebody meets the quota.
 func (s *Service) settleSoon(key ConversationKey, turn TurnID, generation int32) {
 	if s.set.Submissions == (SubmissionLimits{}) {
 		return
 	}
-	d := &s.settling
-	wake := d.come()
-	d.mu.Lock()
-	if len(d.due) < maxSettles {
-		d.due[ReservationKey{Key: key, Turn: turn, Generation: generation}] = struct{}{}
-	}
-	d.mu.Unlock()
+	s.settling.put(ReservationKey{Key: key, Turn: turn, Generation: generation})
 	select {
-	case wake <- struct{}{}:
+	case s.settling.come() <- struct{}{}:
 	default: // it is awake already
 	}
 }
@@ -80,7 +87,8 @@ func (s *Service) keepSettled(ctx context.Context) {
 	}
 }
 
-// settleDue settles what is due now, and returns once nothing is under way.
+// settleDue settles what is due now, and returns once nothing is under way. What can't be settled stays due: of a reservation that
+// was settled before no sweep would see that it has to move again.
 func (s *Service) settleDue() {
 	s.settling.writing.Lock()
 	defer s.settling.writing.Unlock()
@@ -93,6 +101,7 @@ func (s *Service) settleDue() {
 		err := s.store.SettleReservations(ctx, keys)
 		cancel()
 		if err != nil {
+			s.settling.put(keys...)
 			s.logger.Warn("quotas not settled yet", "reservations", len(keys), "err", err)
 			return
 		}
@@ -103,6 +112,7 @@ func (s *Service) settleDue() {
 func (s *Service) tidyQuotas(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, max(s.set.Sweep, time.Second))
 	defer cancel()
+	s.settleDue()
 	err := s.settleOpen(ctx, Caller{}, false)
 	for more, pages := true, 0; err == nil && more && pages < settlePages; pages++ {
 		more, err = s.store.ForgetQuotas(ctx, quotaMemory, settlePage)

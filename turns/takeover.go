@@ -249,7 +249,7 @@ func (s *Service) planTakeover(ctx context.Context, t *takeover, stale StaleRepl
 	}
 	request := t.pending.request
 	made := len(stale.OpenCalls) + int(stale.Reply.Usage.Calls)
-	t.pending.claim.Call = newCall(CallID{newID()}, made+1, keyOf(Origin{stale.Key, r.Turn, r.Generation}, request), request, r.OnAmbiguous)
+	t.pending.claim.Call = newCall(CallID{newID()}, made+1, keyOf(t.pending.claim.Tenant, Origin{stale.Key, r.Turn, r.Generation}, request), request, r.OnAmbiguous)
 	t.item.Call = t.pending.claim.Call
 	for _, open := range stale.OpenCalls {
 		// It used nothing of its own: the generation it began is answered again, and billed once, with the call that repeats

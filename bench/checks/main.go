@@ -1,6 +1,6 @@
 // Command checks shows turnd's promises from the outside: it starts the built binary and a provider as processes of
 // their own, plays a scene with real gRPC clients, and compares what clients saw, what is stored and what the provider
-// counted. It uses nothing of the service but its wire.
+// counted. It uses nothing of the service but its wire, and the store of keys where callers need very many of them.
 //
 // Each check prints lines "figure name=value" and exits 0, or ends in one line that says what did not hold.
 package main

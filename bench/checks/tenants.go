@@ -9,41 +9,34 @@ import (
 	"strings"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/turnd/turnd/internal/tenanttest"
+	"github.com/turnd/turnd/server"
 )
 
 // tenantsSums are the figures of tenants over all scenes.
 type tenantsSums struct {
 	rpcs, ids, tenants, tried, equal, statements int
+	auth                                         []string // modes that all was asked in
 }
 
 // tenants asks every method of the wire about every id of several tenants, as somebody who owns none of them, on both engines;
 // each answer must be the one about an id that nobody has, to the byte, and on Postgres be found by the same statements, as
-// the server logged them. A build in which two methods forget the tenant must then be found out, by those two names alone.
+// the server logged them. All of it is asked of callers who are taken at their word, and again of such as prove themselves by
+// keys. A build in which two methods forget the tenant must then be found out, by those two names alone, in both ways.
 func tenants(l *lab) error {
 	var sums tenantsSums
-	for _, scene := range []func() (engine, error){
-		func() (engine, error) { return l.sqlite("tenants"), nil },
-		func() (engine, error) { return l.logging("tenants") },
-	} {
-		e, err := scene()
-		if err != nil {
-			return err
+	for _, auth := range []string{server.AuthNone, server.AuthKeys} {
+		if err := l.tenantsBy(auth, &sums); err != nil {
+			return fmt.Errorf("auth %s: %w", auth, err)
 		}
-		leaks, err := l.askAll(e, &sums)
-		if err == nil && len(leaks) > 0 {
-			err = leakError(leaks)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", e.name, err)
-		}
+		sums.auth = append(sums.auth, auth)
 	}
-	if err := l.plantLeaks(); err != nil {
+	if err := l.plantLeaks(sums.auth); err != nil {
 		return err
 	}
+	figure("auth", strings.Join(sums.auth, ","))
 	figure("rpcs", sums.rpcs)
 	figure("ids", sums.ids)
 	figure("tenants", sums.tenants)
@@ -51,6 +44,27 @@ func tenants(l *lab) error {
 	figure("equal", sums.equal)
 	figure("statements_equal", sums.statements)
 	figure("planted", "caught")
+	return nil
+}
+
+// tenantsBy asks everything on both engines, in one mode of authentication.
+func (l *lab) tenantsBy(auth string, sums *tenantsSums) error {
+	for _, scene := range []func() (engine, error){
+		func() (engine, error) { return l.sqlite("tenants-" + auth), nil },
+		func() (engine, error) { return l.logging("tenants_" + auth) },
+	} {
+		e, err := scene()
+		if err != nil {
+			return err
+		}
+		leaks, err := l.askAll(e, auth, sums)
+		if err == nil && len(leaks) > 0 {
+			err = leakError(leaks)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
+	}
 	return nil
 }
 
@@ -67,6 +81,7 @@ type stranger struct {
 	*lab
 	e      engine
 	s      *service
+	proofs *proofs
 	log    *statementLog // nil: the engine keeps none
 	houses []*house
 	asked  int
@@ -74,8 +89,8 @@ type stranger struct {
 	sums   *tenantsSums
 }
 
-// askAll fills an engine and asks everything. It gives what leaked, by the method that leaked it.
-func (l *lab) askAll(e engine, sums *tenantsSums) (map[string]string, error) {
+// askAll fills an engine and asks everything in a mode of authentication. It gives what leaked, by the method that leaked it.
+func (l *lab) askAll(e engine, auth string, sums *tenantsSums) (map[string]string, error) {
 	p, err := l.provider(houseScript)
 	if err != nil {
 		return nil, err
@@ -86,18 +101,28 @@ func (l *lab) askAll(e engine, sums *tenantsSums) (map[string]string, error) {
 		return nil, err
 	}
 	// Nothing but the calls that are asked is to send statements meanwhile.
-	s, err := l.serve(e, models, "--lease", "2h", "--checkpoint", "1h", "--sweep", "1h", "--grace", "100ms")
+	s, err := l.serve(e, models, "--lease", "2h", "--checkpoint", "1h", "--sweep", "1h", "--grace", "100ms", "--auth", auth)
 	if err != nil {
 		return nil, err
 	}
 	defer s.stop()
-	q := &stranger{lab: l, e: e, s: s, leaks: map[string]string{}, sums: sums}
+	proofs, err := l.proofs(e, auth)
+	if err != nil {
+		return nil, err
+	}
+	defer proofs.close()
+	q := &stranger{lab: l, e: e, s: s, proofs: proofs, leaks: map[string]string{}, sums: sums}
 	count := 3
 	if l.short {
 		count = 2
 	}
 	for i := range count {
-		h, err := l.newHouse(s, p, fmt.Sprintf("house %d", i+1), i+1)
+		tenant := fmt.Sprintf("house %d", i+1)
+		ctx, err := proofs.owner(tenant)
+		if err != nil {
+			return nil, err
+		}
+		h, err := newHouse(ctx, s, p, tenant, i+1)
 		if err != nil {
 			return nil, err
 		}
@@ -207,12 +232,17 @@ func (q *stranger) compare(m tenanttest.Method, i int, theirs, missing tenanttes
 		return "", nil
 	case len(foreignBy) == 0:
 		return "", fmt.Errorf("the server logged no statement for %v", foreign.Status)
+	case q.proofs.keys != nil && !slices.ContainsFunc(foreignBy, isOfKeys):
+		return "", fmt.Errorf("the server let a key in that it did not look for: %v", foreign.Status)
 	case !slices.Equal(noneBy, foreignBy):
 		return otherStatements, nil
 	}
 	q.sums.statements++
 	return "", nil
 }
+
+// isOfKeys reports a statement that finds a key.
+func isOfKeys(statement string) bool { return strings.Contains(statement, "FROM api_keys") }
 
 // makes reports a call that made a turn of the stranger's own. Its reply is made beside the call, so the statements of both mix.
 func (q *stranger) makes(m tenanttest.Method, a tenanttest.Answer) bool {
@@ -222,7 +252,10 @@ func (q *stranger) makes(m tenanttest.Method, a tenanttest.Answer) bool {
 // ask puts a question as somebody new, and gives the answer with the statements that the database was sent meanwhile.
 func (q *stranger) ask(m tenanttest.Method, request proto.Message, ids tenanttest.IDs) (a tenanttest.Answer, statements []string, err error) {
 	q.asked++
-	ctx := metadata.AppendToOutgoingContext(q.ctx, "x-turnd-tenant", fmt.Sprintf("stranger %d", q.asked))
+	ctx, err := q.proofs.caller(fmt.Sprintf("stranger %d", q.asked))
+	if err != nil {
+		return a, nil, err
+	}
 	if a, err = tenanttest.Ask(ctx, q.s.conn, m, request, ids); err != nil {
 		return a, nil, err
 	}

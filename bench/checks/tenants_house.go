@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/turnd/turnd/internal/tenanttest"
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
@@ -29,10 +28,9 @@ type house struct {
 	have   map[string]tenanttest.IDs
 }
 
-// newHouse fills a tenant, the nth on its server.
-func (l *lab) newHouse(s *service, p *provider, tenant string, nth int) (*house, error) {
-	h := &house{tenant: tenant, s: s, have: map[string]tenanttest.IDs{},
-		ctx: metadata.AppendToOutgoingContext(l.ctx, "x-turnd-tenant", tenant)}
+// newHouse fills a tenant, the nth on its server. In ctx calls are the tenant's.
+func newHouse(ctx context.Context, s *service, p *provider, tenant string, nth int) (*house, error) {
+	h := &house{tenant: tenant, s: s, have: map[string]tenanttest.IDs{}, ctx: ctx}
 	for _, fill := range []func() error{
 		h.completed,
 		func() error { return h.ended("deleted turn", "") },

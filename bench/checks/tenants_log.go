@@ -16,18 +16,19 @@ const logPrefix = "app="
 
 // logging makes a database on a Postgres that logs every statement, and leaves out what parameters stand for.
 func (l *lab) logging(scene string) (engine, error) {
-	dir := filepath.Join(l.dir, "pg")
-	pg, err := pgtest.Start(l.ctx, dir, pgtest.Fsync(), pgtest.Setting("log_statement", "all"),
-		pgtest.Setting("log_line_prefix", logPrefix+"%a|"), pgtest.Setting("log_parameter_max_length", "0"))
-	if err != nil {
-		return engine{}, err
+	if l.pg == nil {
+		pg, err := pgtest.Start(l.ctx, filepath.Join(l.dir, "pg"), pgtest.Setting("log_statement", "all"),
+			pgtest.Setting("log_line_prefix", logPrefix+"%a|"), pgtest.Setting("log_parameter_max_length", "0"))
+		if err != nil {
+			return engine{}, err
+		}
+		l.pg = pg
 	}
-	l.pg = pg
 	e, err := l.postgres(scene)
 	if err != nil {
 		return e, err
 	}
-	e.log = pg.Log()
+	e.log = l.pg.Log()
 	e.url, err = named(e.url, "turnd")
 	return e, err
 }
@@ -53,12 +54,17 @@ type statementLog struct {
 	marks int
 }
 
+// listen reads from now on; what is in the log already is of a scene before.
 func (l *lab) listen(e engine) (*statementLog, error) {
+	written, err := os.Stat(e.log)
+	if err != nil {
+		return nil, err
+	}
 	db, err := sql.Open(e.driver, e.dsn)
 	if err != nil {
 		return nil, err
 	}
-	g := &statementLog{lab: l, file: e.log, db: db}
+	g := &statementLog{lab: l, file: e.log, db: db, read: written.Size()}
 	if _, err := g.next(); err != nil {
 		g.close()
 		return nil, err

@@ -26,8 +26,8 @@ var leakPlants = []rig.Edit{
 // leaky are the methods that the plants are to be found in.
 var leaky = []string{"OperatorService.ListHeldReplies", "TurnService.GetTurn"}
 
-// plantLeaks asks everything of a build with leaks in it, which must be found where they are.
-func (l *lab) plantLeaks() error {
+// plantLeaks asks everything of a build with leaks in it, which must be found where they are in each mode of authentication.
+func (l *lab) plantLeaks(modes []string) error {
 	overlay, err := rig.Overlay(l.dir, "leaks", leakPlants...)
 	if err != nil {
 		return err
@@ -38,15 +38,17 @@ func (l *lab) plantLeaks() error {
 	}
 	planted := *l
 	planted.bin, planted.short = bin, true
-	leaks, err := planted.askAll(l.sqlite("leaky"), &tenantsSums{})
-	l.procs = planted.procs
-	if err != nil {
-		return err
-	}
-	found := slices.Sorted(maps.Keys(leaks))
-	fmt.Printf("planted: %v\n", leakError(leaks))
-	if !slices.Equal(found, leaky) {
-		return errors.Join(fmt.Errorf("leaks were planted in %v and found in %v", leaky, found), leakError(leaks))
+	for _, auth := range modes {
+		leaks, err := planted.askAll(l.sqlite("leaky-"+auth), auth, &tenantsSums{})
+		l.procs = planted.procs
+		if err != nil {
+			return fmt.Errorf("the build with leaks, auth %s: %w", auth, err)
+		}
+		found := slices.Sorted(maps.Keys(leaks))
+		fmt.Printf("planted, auth %s: %v\n", auth, leakError(leaks))
+		if !slices.Equal(found, leaky) {
+			return errors.Join(fmt.Errorf("auth %s: leaks were planted in %v and found in %v", auth, leaky, found), leakError(leaks))
+		}
 	}
 	return nil
 }

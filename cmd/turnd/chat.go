@@ -85,7 +85,7 @@ func (c *chatCmd) run(ctx context.Context, ends chatEnds) (err error) {
 		return err
 	}
 	address := c.address()
-	conn, err := c.dial(ends.status)
+	conn, err := c.dialAs(p, ends.status)
 	if err != nil {
 		return err
 	}

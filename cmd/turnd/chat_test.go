@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -97,6 +98,18 @@ func chatAnew() fake.Answer {
 	log := fake.Text(chatSecond, "Anew")
 	return fake.Play(fake.All(fake.Accepted(chatConversation, "", turnsv1.DeliveryResult_DELIVERY_RESULT_RETRIED),
 		fake.Restarted(chatReply, chatSecond), fake.Started(chatSecond, 2), log, fake.Completed(log))...)
+}
+
+func TestChatReadsAKeyThatAPipeGivesOnce(t *testing.T) {
+	b := newChat(t, chatWhole())
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer func() { _ = r.Close() }()
+	_, err = w.WriteString(access.Mint().Reveal())
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.NoError(t, b.run(t.Context(), t, nil, "-m", "hi", "--key-file", fmt.Sprintf("/dev/fd/%d", r.Fd())))
+	require.Equal(t, "Hello\n", b.out)
 }
 
 func TestChatPrintsNothingButTheReplyToStandardOutput(t *testing.T) {

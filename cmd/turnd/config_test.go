@@ -42,6 +42,8 @@ func TestBadSettingsAreRefusedByFlag(t *testing.T) {
 		{`--auth none is refused on "turnd.example:80", which is not loopback: anyone who reaches it could name any tenant`, func(c *Config) { c.Listen = "turnd.example:80" }},
 		{`--auth none can't go with another mode: it believes everybody`, func(c *Config) { c.Auth = "keys,none" }},
 		{`--auth-cache: -1ns is too little, the least is 0s`, func(c *Config) { c.AuthCache = -1 }},
+		{`--auth names keys twice`, func(c *Config) { c.Auth = "keys,keys" }},
+		{`--oidc-tenant: must have no blanks before or behind it`, func(c *Config) { c.withOIDC().OIDCTenant = "acme " }},
 		{`--auth must be one of none, keys, oidc, or keys,oidc`, func(c *Config) { c.Auth = "basic" }},
 		{`--oidc-issuer: goes with --auth oidc`, func(c *Config) { c.OIDC.OIDCIssuer, c.Auth = "https://issuer.example.com", "keys" }},
 		{`--oidc-audience: goes with --auth oidc`, func(c *Config) { c.OIDC.OIDCAudience = "turnd" }},

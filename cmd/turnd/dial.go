@@ -45,11 +45,16 @@ func (f dialFlags) address() string { return localAddress(f.Server) }
 
 // dial makes a connection by the flags. What the user should know of it goes to notes.
 func (f dialFlags) dial(notes io.Writer, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
-	secure, err := f.security(notes)
+	p, err := f.proof()
 	if err != nil {
 		return nil, err
 	}
-	p, err := f.proof()
+	return f.dialAs(p, notes, opts...)
+}
+
+// dialAs is dial with a proof that has been read: a pipe gives it once.
+func (f dialFlags) dialAs(p proof, notes io.Writer, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+	secure, err := f.security(notes)
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,7 @@ var arrows = []arrow{
 	{From: "./llm/openai/...", To: append([]string{"./llm/openai/..."}, adapterTo...), Why: "an adapter knows neither another adapter nor the scripted provider"},
 	{From: "./llm/probe/...", To: []string{"./turns", "./llm"}, Why: "a probe asks endpoints through the router, as the domain does"},
 	{From: "./llm/...", To: []string{"./turns", "./llm/sse", "./llm/wire"}, Why: "the router gets its adapters from the command and does not name them"},
+	{From: "./server/auth/oidc/oidctest/...", Why: "an issuer of tokens is somebody else's, and knows nothing of the house"},
 	{From: "./server/servertest/...", To: []string{"./..."}, Why: "a whole server is put together here"},
 	{From: "./server/...", To: []string{"./turns", "./turns/access", "./turns/live/...", "./proto/...", "./server/..."}, Why: "the server talks to the domain, and never to a store or a model"},
 	{From: "./client/...", To: []string{"./proto/...", "./client/..."}, Why: "a client knows the wire alone, as one in another language does"},

@@ -219,6 +219,35 @@ func TestDeliveriesOfOneTurnAtTheSameMomentCountOnce(t *testing.T) {
 	})
 }
 
+func TestACompletionThatTheDatabaseKeptFromBeingMadeIsNotCounted(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.lets = limiter.Config{Submissions: 3}
+		faults := storetest.NewFaults(w.store())
+		s := w.serveOn(faults)
+		_, r := s.hold()
+		for range 4 {
+			faults.FailNext("ResolveHeld", turns.Unavailable(errors.New("away")))
+			_, err := s.complete(r, stored(r)+" and the rest")
+			w.fails(err, codes.Unavailable, "STORE_UNAVAILABLE", "SAME_ID_AFTER_WAIT")
+		}
+		arrived, open := faults.Gate("ResolveHeld")
+		slower := make(chan error, 1)
+		go func() {
+			_, err := s.complete(r, stored(r)+" and the rest")
+			slower <- err
+		}()
+		<-arrived
+		_, err := s.complete(r, stored(r)+" and the rest")
+		require.NoError(t, err)
+		open()
+		require.NoError(t, <-slower, "it finds what it wanted made by another")
+		_, err = s.submit(ask(newID(), newID(), "more"))
+		require.NoError(t, err)
+		_, err = s.submit(ask(newID(), newID(), "and more"))
+		w.limited(err, "submissions_per_minute")
+	})
+}
+
 func TestATurnThatTheWorkerHadNoRoomForIsNotCounted(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
 		w.lets = limiter.Config{Submissions: 2}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -343,6 +344,48 @@ func TestAnInterruptThatMeetsAQuotaStopsNothingAndOneThatDoesNotLeavesTheStopped
 	}
 }
 
+func TestAFurtherAttemptThatIsChargedAlreadyInterruptsAlthoughTheQuotaIsUsedUp(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.settings.Submissions = turns.SubmissionLimits{SubjectTurns: 2}
+		s := w.serve()
+		first := ask(newID(), newID(), "one")
+		reply := s.turn(first, nil).completes().reply
+		w.script(failing(1, scripted.Step{At: scripted.AfterDelta(3), Do: scripted.DoClose}), gate("one", "mid", 64, 20), plain(4))
+		second := interrupting(first.GetConversationId())
+		s.turn(second, nil).abandons(ambiguous)
+		w.uses(2)
+		_, err := s.submit(ask(newID(), newID(), "more"))
+		w.exceeds(err, "turns_per_day", "subject")
+		_, err = s.turns.RegenerateReply(w.subject("ann"), &turnsv1.RegenerateReplyRequest{ConversationId: first.GetConversationId(), ReplyId: reply})
+		require.NoError(t, err)
+		w.stands(map[string]int{qInFlight: 1})
+		require.Equal(t, retried, s.turn(second, nil).completes().result)
+		w.uses(2)
+	})
+}
+
+func TestAnInterruptOfACallerWithoutASubjectMeetsItsOwnQuotaBeforeItStopsAnything(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.settings.Submissions = turns.SubmissionLimits{SubjectTurns: 1}
+		s := w.serve()
+		w.script(gate("", "mid", 64, 20))
+		nobody := turns.Caller{Tenant: "default"}
+		deliver := func(in *turnsv1.TurnInput, busy turns.OnBusy) error {
+			id := func(text string) uuid.UUID { return uuid.MustParse(text) }
+			_, err := s.service.Submit(w.ctx, nobody, turns.Delivery{OnBusy: busy, Input: turns.Input{
+				Conversation: turns.ConversationID{UUID: id(in.GetConversationId())}, Turn: turns.TurnID{UUID: id(in.GetTurnId())},
+				Content: []turns.Block{turns.Text{Text: "hi"}}}})
+			return err
+		}
+		in := ask(newID(), newID(), "hi")
+		require.NoError(t, deliver(in, ""))
+		require.Equal(t, turns.CodeQuotaExceeded, turns.CodeOf(deliver(interrupting(in.GetConversationId()), turns.OnBusyInterrupt)))
+		w.stands(map[string]int{qInFlight: 1, qUsers: 1})
+		require.NoError(t, w.provider.OpenGate("mid"))
+		w.eventually(func() bool { return w.number(qInFlight) == 0 })
+	})
+}
+
 func TestAnInterruptThatComesTooSoonForTheMinuteStopsNothing(t *testing.T) {
 	w := postgresWorld(t)
 	w.settings.Submissions = turns.SubmissionLimits{PerMinute: 1}
@@ -425,6 +468,39 @@ func TestASweepSettlesWhatNobodySettled(t *testing.T) {
 		s := w.serveOn(faults)
 		faults.FailNext("SettleReservations", turns.Unavailable(context.DeadlineExceeded))
 		s.turn(ask(newID(), newID(), "hi"), nil).completes()
+		require.EqualValues(t, w.number(qTokens), w.uses(1).Tokens)
+	})
+}
+
+func TestWhatCouldNotBeSettledIsSettledWithWhatEndsNext(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.settings.Sweep = time.Hour
+		w.settings.Submissions = turns.SubmissionLimits{SubjectTurns: 10}
+		faults := storetest.NewFaults(w.store())
+		s := w.serveOn(faults)
+		faults.FailNext("SettleReservations", turns.Unavailable(context.DeadlineExceeded))
+		s.turn(ask(newID(), newID(), "hi"), nil).completes()
+		w.eventually(func() bool { return faults.Calls("SettleReservations") == 1 })
+		s.turn(ask(newID(), newID(), "hi"), nil).completes()
+		w.eventually(func() bool { return w.number(qSettled) == 2 })
+	})
+}
+
+func TestTheReservationOfARevivedReplyIsOpenAgain(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.short()
+		w.settings.Submissions = turns.SubmissionLimits{SubjectTokens: 10_000}
+		paused, down, up := w.wakes()
+		w.serve() // which sweeps
+		w.script(gate("", "mid", 64, 20))
+		running := paused.turn(ask(newID(), newID(), "hi"), nil)
+		running.at(1)
+		down()
+		w.eventually(func() bool { return w.number(qSettled) == 1 })
+		up()
+		w.eventually(func() bool { return w.number(qInFlight) == 1 && w.number(qSettled) == 0 })
+		require.NoError(t, w.provider.OpenGate("mid"))
+		running.completes()
 		require.EqualValues(t, w.number(qTokens), w.uses(1).Tokens)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+	"github.com/turnd/turnd/turns"
 )
 
 // as is a context of another tenant.
@@ -36,14 +37,28 @@ func TestTwoTenantsMayUseTheSameIds(t *testing.T) {
 func TestAnEndpointThatEnforcesKeysAnswersEachTenantByItself(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
 		w.enforcing(plain(8))
-		s := w.serve()
-		in := ask("", newID(), "the same words under the same id")
-		for _, tenant := range []string{"alice", "bob"} {
-			_, err := s.turns.SubmitTurn(w.as(tenant), &turnsv1.SubmitTurnRequest{Input: in})
-			require.NoError(t, err)
-		}
-		w.eventually(func() bool { return w.number(`SELECT count(*) FROM turns WHERE status = 'complete'`) == 2 })
-		w.paid(2, 2)
-		w.stands(map[string]int{`SELECT count(DISTINCT idempotency_key) FROM provider_calls`: 2})
+		eachTenantIsAnsweredByItself(w)
 	})
+}
+
+// A gateway may keep to keys though nobody said so of it.
+func TestAnEndpointThatEnforcesKeysUnaskedAnswersEachTenantByItself(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		w.enforcing(plain(8))
+		w.caps = turns.Capabilities{}
+		eachTenantIsAnsweredByItself(w)
+	})
+}
+
+func eachTenantIsAnsweredByItself(w *world) {
+	s := w.serve()
+	in := ask("", newID(), "the same words under the same id")
+	tenants := []string{"default", "alice", "bob"}
+	for _, tenant := range tenants {
+		_, err := s.turns.SubmitTurn(w.as(tenant), &turnsv1.SubmitTurnRequest{Input: in})
+		require.NoError(w.t, err)
+	}
+	w.eventually(func() bool { return w.number(`SELECT count(*) FROM turns WHERE status = 'complete'`) == len(tenants) })
+	w.paid(len(tenants), len(tenants))
+	w.stands(map[string]int{`SELECT count(DISTINCT idempotency_key) FROM provider_calls`: len(tenants)})
 }

@@ -38,7 +38,7 @@ import (
 	"github.com/turnd/turnd/turns/sqlite"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.Main(lending{m}) }
 
 // patience bounds every wait of a test; nothing waits that long unless it fails.
 const patience = 30 * time.Second
@@ -108,12 +108,14 @@ func sqliteWorld(t *testing.T) *world {
 }
 
 func postgresWorld(t *testing.T) *world {
-	dsn := pgtest.Reused(t, pgtest.Migrate)
+	d := lend(t)
 	w := newWorld(t, "postgres")
-	w.url = dsn
-	w.db = opened(t, "pgx", dsn)
+	w.url, w.db = d.dsn, d.db
 	w.store = func() turns.Store {
-		s, err := postgres.Open(w.ctx, postgres.Config{URL: dsn, MaxConns: 8, Trace: w.trace})
+		if w.trace == nil {
+			return d.store(t)
+		}
+		s, err := postgres.Open(w.ctx, postgres.Config{URL: d.dsn, MaxConns: 8, Trace: w.trace})
 		require.NoError(t, err)
 		t.Cleanup(s.Close)
 		return s

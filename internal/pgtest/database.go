@@ -32,11 +32,12 @@ type cluster struct {
 	template string
 	tmplErr  error
 
-	idle idle
+	idle    idle
+	lasting idle // those that are lent by others
 }
 
 // shared is state of the process as the server is: there is one test binary, hence one cluster.
-var shared cluster
+var shared = cluster{idle: idle{most: maxIdle}}
 
 // Database returns the DSN of a database that is empty and belongs to this test alone. It is dropped, with whatever is
 // still connected, when the test ends. Without a Postgres the test is skipped or, where the package comment says so,
@@ -100,13 +101,19 @@ func (c *cluster) open() error {
 	defer cancel()
 	if c.admin = os.Getenv("TURND_TEST_DATABASE_URL"); c.admin == "" {
 		removeLeftovers(os.TempDir())
-		server, err := Start(ctx, "")
+		server, err := Start(ctx, "", lean()...)
 		if err != nil {
 			return err
 		}
 		c.server, c.admin = server, server.DSN("postgres")
 	}
 	return c.ask(ctx)
+}
+
+// lean are settings for hundreds of small databases, each used by many short sessions: memory that is quick to leave, nothing
+// compiled, and no work in the background, which would change plans in the middle of a test.
+func lean() []Option {
+	return []Option{Setting("shared_buffers", "16MB"), Setting("jit", "off"), Setting("autovacuum", "off")}
 }
 
 // ask learns the version, which also shows that the server answers.
@@ -193,17 +200,19 @@ func (c *cluster) exec(sql string) error {
 	return nil
 }
 
-// close drops what is left and stops the server, each if there is one.
+// close stops the server, with which everything goes, or drops what is left on one of somebody else's.
 func (c *cluster) close() error {
+	if c.server != nil {
+		return c.server.Stop()
+	}
 	var err error
-	for name, ok := c.idle.take(); ok; name, ok = c.idle.take() {
-		err = errors.Join(err, c.drop(name))
+	for _, left := range []*idle{&c.idle, &c.lasting} {
+		for name, ok := left.take(); ok; name, ok = left.take() {
+			err = errors.Join(err, c.drop(name))
+		}
 	}
 	if c.template != "" {
 		err = errors.Join(err, c.drop(c.template))
-	}
-	if c.server != nil {
-		err = errors.Join(err, c.server.Stop())
 	}
 	return err
 }

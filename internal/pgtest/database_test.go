@@ -172,3 +172,22 @@ func TestAUsedDatabaseIsEmptyForTheNextTest(t *testing.T) {
 		require.Equal(t, 1, ask[int](t, conn, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'`))
 	})
 }
+
+func TestALentDatabaseIsClearedAndItsSessionsStay(t *testing.T) {
+	var dsn string
+	var conn *pgx.Conn
+	t.Run("one", func(t *testing.T) {
+		dsn = Lasting(t, migrate)
+		var err error
+		conn, err = pgx.Connect(t.Context(), dsn)
+		require.NoError(t, err)
+		_, err = conn.Exec(t.Context(), `INSERT INTO seed VALUES (1)`)
+		require.NoError(t, err)
+		require.NoError(t, Clear(t.Context(), connect(t, dsn)))
+	})
+	t.Cleanup(func() { require.NoError(t, conn.Close(context.Background())) })
+	require.Zero(t, ask[int](t, conn, `SELECT count(*) FROM seed`))
+	require.NoError(t, Clear(t.Context(), conn))
+	require.NotEqual(t, dsn, Reused(t, migrate))
+	require.NotEqual(t, dsn, Lasting(t, migrate))
+}

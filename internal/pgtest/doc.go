@@ -2,8 +2,11 @@
 //
 // A test binary that asks for a database starts one server, on 127.0.0.1 and a free port, the first time it asks; each
 // test gets a database to itself, either empty or cloned from one that was migrated once, or one that an earlier test has
-// used and that was emptied. Other databases are dropped when their test ends, the server and its files when Main ends. On Linux the server also dies when the test binary is
-// killed; its files are then removed by the next binary that starts a server.
+// used and that was emptied. Other databases are dropped when their test ends, the server and its files when Main ends. On Linux
+// the server also dies when the test binary is killed; its files are then removed by the next binary that starts a server.
+//
+// New sessions cost more than what is asked of most: each learns the schema and plans its statements. A package with hundreds
+// of tests takes a Lasting database and lends it, with the sessions on it, to one test after another, and calls Clear between.
 //
 // Where the server comes from, first match wins:
 //

@@ -14,8 +14,9 @@ import (
 const maxIdle = 16
 
 // idle are databases that tests of this binary have used and that are empty again. They go with the server, or are dropped
-// when Main ends.
+// when Main ends if it is somebody else's.
 type idle struct {
+	most  int // how many there may be; 0: any number
 	mu    sync.Mutex
 	names []string
 }
@@ -34,7 +35,7 @@ func (i *idle) take() (name string, ok bool) {
 func (i *idle) put(name string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if len(i.names) >= maxIdle {
+	if i.most > 0 && len(i.names) >= i.most {
 		return false
 	}
 	i.names = append(i.names, name)
@@ -68,7 +69,22 @@ func Reused(t testing.TB, migrate func(dsn string) error) string {
 	return dsn
 }
 
-// empty sends away whoever is connected to a database and removes all rows but the records of migrations.
+// Lasting returns the DSN of a database with a schema in it, as Migrated does, which lasts until Main ends. It is for whoever
+// lends it to one test after another, with sessions that go on.
+func Lasting(t testing.TB, migrate func(dsn string) error) string {
+	t.Helper()
+	shared.need(t)
+	name := shared.make(t, shared.migrated(t, migrate))
+	shared.lasting.put(name)
+	dsn, err := withDatabase(shared.admin, name)
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	return dsn
+}
+
+// empty sends away whoever is connected to a database and removes all rows but the records of migrations. A table in which
+// nothing was ever written is left alone: to truncate it would make its files anew, and those of its indexes.
 func empty(dsn, name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
 	defer cancel()
@@ -81,18 +97,42 @@ func empty(dsn, name string) error {
 	if _, err := conn.Exec(ctx, others, name); err != nil {
 		return fmt.Errorf("send connections away: %w", err)
 	}
-	const tables = `SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
-		WHERE schemaname NOT IN ('pg_catalog', 'information_schema') AND tablename NOT LIKE 'goose%'`
-	rows, err := conn.Query(ctx, tables)
-	if err != nil {
-		return fmt.Errorf("list tables: %w", err)
-	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return fmt.Errorf("list tables: %w", err)
+	names, err := written(ctx, conn)
+	if err != nil || len(names) == 0 {
+		return err
 	}
 	if _, err := conn.Exec(ctx, "TRUNCATE "+strings.Join(names, ", ")); err != nil {
 		return fmt.Errorf("remove rows: %w", err)
 	}
 	return nil
+}
+
+// Clear removes all rows of a database of Reused, for a test that goes on with it. Unlike what comes after the test it leaves
+// sessions alone, and what they have planned.
+func Clear(ctx context.Context, conn *pgx.Conn) error {
+	names, err := written(ctx, conn)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	all := "DELETE FROM " + strings.Join(names, "; DELETE FROM ")
+	if _, err := conn.Exec(ctx, all, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return fmt.Errorf("remove rows: %w", err)
+	}
+	return nil
+}
+
+// written are the tables in which something was written since they were made or truncated, but for the records of migrations.
+func written(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	const tables = `SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') AND c.relname NOT LIKE 'goose%'
+		AND pg_relation_size(c.oid) > 0`
+	rows, err := conn.Query(ctx, tables)
+	if err != nil {
+		return nil, fmt.Errorf("list tables: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("list tables: %w", err)
+	}
+	return names, nil
 }

@@ -2,6 +2,7 @@ package access
 
 import (
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -14,10 +15,14 @@ const (
 	MaxName = 200
 )
 
-// CheckIdentity says what is wrong with a text as the name of a tenant or subject.
+// CheckIdentity says what is wrong with a text as the name of a tenant or subject. Blanks around a name would make two that
+// look alike, and the wire takes them off headers.
 func CheckIdentity(name string) error {
 	if n := len(name); n == 0 || n > MaxIdentity || !printable(name) {
 		return fmt.Errorf("must be 1 to %d printable ASCII characters", MaxIdentity)
+	}
+	if strings.TrimSpace(name) != name {
+		return fmt.Errorf("must have no blanks before or behind it")
 	}
 	return nil
 }

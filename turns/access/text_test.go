@@ -99,6 +99,8 @@ func TestAKeyIsKeptOnlyIfItCanBeShownSafely(t *testing.T) {
 	for problem, spoil := range map[string]func(*access.Key){
 		"tenant: must be 1 to 128":  func(k *access.Key) { k.Tenant = strings.Repeat("t", 200) },
 		"subject: must be 1 to 128": func(k *access.Key) { k.Subject = "ann\n" },
+		"tenant: must have no":      func(k *access.Key) { k.Tenant = "acme " },
+		"subject: must have no":     func(k *access.Key) { k.Subject = " " },
 		"name: must be at most 200": func(k *access.Key) { k.Name = strings.Repeat("n", 201) },
 		"U+001B":                    func(k *access.Key) { k.Name = "\x1b[31mred" },
 		"U+202E":                    func(k *access.Key) { k.Name = "abc\u202edef" },

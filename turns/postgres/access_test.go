@@ -19,7 +19,7 @@ func TestTheStoreKeepsKeysAndSuspensions(t *testing.T) {
 }
 
 func TestKeysAndSuspensionsAreReadByTheirIndexes(t *testing.T) {
-	d := open(t)
+	d := openOwn(t)
 	const filled = `INSERT INTO api_keys (key_id, hash, tenant, subject, scopes, create_time)
 		SELECT 'key' || n, '\x01', 'tenant' || n % 1000, 'ann', 'read', now() FROM generate_series(1, 20000) n;
 		INSERT INTO suspensions SELECT 'tenant' || n % 1000, 'subject' || n, now() FROM generate_series(1, 20000) n;

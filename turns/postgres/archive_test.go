@@ -55,7 +55,7 @@ var momentary = map[string]string{
 }
 
 func TestEveryColumnThatOutlivesAWorkerIsInTheArchive(t *testing.T) {
-	d := open(t)
+	d := openOwn(t)
 	for table, record := range map[string]struct {
 		columns string
 		fields  any

@@ -101,7 +101,7 @@ func (d database) raising(t *testing.T, state string, times int) {
 }
 
 func TestWhatTheDatabaseAsksToRepeatIsRepeatedButNotForEver(t *testing.T) {
-	d := open(t)
+	d := openOwn(t)
 	worker := d.worker(t)
 	for _, state := range []string{stateSerialization, stateDeadlock} {
 		d.raising(t, state, maxTries-1)
@@ -117,7 +117,7 @@ func TestWhatTheDatabaseAsksToRepeatIsRepeatedButNotForEver(t *testing.T) {
 }
 
 func TestADatabaseWithoutRoomIsUnavailableAndHasDoneNothing(t *testing.T) {
-	d := open(t)
+	d := openOwn(t)
 	worker := d.worker(t)
 	for _, state := range []string{"53100", "53200", "53300", "58030"} {
 		d.raising(t, state, 1)

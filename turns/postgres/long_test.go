@@ -51,7 +51,7 @@ func (s scanned) touched() (rows float64) {
 // A path is read by key row by row, whatever the planner believes of how long conversations are: it believes nothing before the
 // first ANALYZE, and afterwards too much of some conversations and too little of others.
 func TestAPathTouchesTheRowsOfItsWindowHoweverLongTheConversationIs(t *testing.T) {
-	d := open(t)
+	d := openOwn(t)
 	fill := func(name string, turns int) {
 		_, err := d.rows.Exec(t.Context(), fmt.Sprintf(talked, fmt.Sprintf("('%s', %d)", name, turns)))
 		require.NoError(t, err)

@@ -22,7 +22,11 @@ type database struct {
 	rows  *pgxpool.Pool
 }
 
-func open(t testing.TB) database { return opened(t, pgtest.Migrated(t, pgtest.Migrate)) }
+// open is for tests that change rows alone.
+func open(t testing.TB) database { return opened(t, pgtest.Reused(t, pgtest.Migrate)) }
+
+// openOwn is for tests that change the schema, or that look at plans and statistics.
+func openOwn(t testing.TB) database { return opened(t, pgtest.Migrated(t, pgtest.Migrate)) }
 
 // databaseOn migrates a database that a test has made itself.
 func databaseOn(t testing.TB, dsn string) database {

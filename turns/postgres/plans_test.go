@@ -77,7 +77,7 @@ func (r *recorder) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndDa
 
 // recorded is a store on a filled database that remembers its statements.
 func recorded(t *testing.T) (database, *recorder) {
-	d := open(t)
+	d := openOwn(t)
 	_, err := d.rows.Exec(t.Context(), filled)
 	require.NoError(t, err)
 	_, err = d.rows.Exec(t.Context(), `ANALYZE`)
@@ -381,7 +381,7 @@ func TestNoGenericPlanScansALargeTable(t *testing.T) {
 }
 
 func TestACheckpointChangesItsRowInPlace(t *testing.T) {
-	d := open(t)
+	d := openOwn(t)
 	c := d.win(t, newClaim(d.worker(t)))
 	for from := uint32(0); from < 30; from += 3 {
 		cp := tail(c)

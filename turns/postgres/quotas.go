@@ -43,7 +43,7 @@ func (r outcomeRow) outcome() quota.Outcome {
 
 // SettleReservations implements turns.Quotas.
 func (s *Store) SettleReservations(ctx context.Context, keys []turns.ReservationKey) error {
-	_, err := s.settle(ctx, keys)
+	_, err := s.settle(ctx, quota.Distinct(keys))
 	return mapWrite("settle reservations", err)
 }
 

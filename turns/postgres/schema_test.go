@@ -13,7 +13,7 @@ import (
 )
 
 func TestAMigratedDatabaseKeepsItsPromises(t *testing.T) {
-	d := open(t)
+	d := openOwn(t)
 	require.NoError(t, d.store.CheckSchema(t.Context()))
 }
 
@@ -43,7 +43,7 @@ var suggested = regexp.MustCompile("run `([^`]*)`")
 
 func TestAPromiseWithoutItsIndexIsNamedWithWhatToRun(t *testing.T) {
 	for _, p := range promises {
-		d := open(t)
+		d := openOwn(t)
 		removal := "DROP INDEX " + p.index
 		if strings.HasPrefix(p.create, "ALTER") {
 			removal = "ALTER TABLE " + p.table + " DROP CONSTRAINT " + p.index + " CASCADE"
@@ -87,7 +87,7 @@ func TestAnIndexThatDoesNotHoldItsPromiseIsNamedWithWhatToRun(t *testing.T) {
 		"of another kind": {promises[4], `CREATE UNIQUE INDEX workers_dead ON workers (worker_id)`, "has another definition"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := open(t)
+			d := openOwn(t)
 			drop := "DROP INDEX " + c.promise.index
 			if c.promise.index != live.index {
 				drop = "ALTER TABLE " + c.promise.table + " DROP CONSTRAINT " + c.promise.index
@@ -100,7 +100,7 @@ func TestAnIndexThatDoesNotHoldItsPromiseIsNamedWithWhatToRun(t *testing.T) {
 }
 
 func TestWhatABuildThatFailedLeavesKeepsNoPromise(t *testing.T) {
-	d := open(t)
+	d := openOwn(t)
 	c := d.complete(t, d.win(t, newClaim(d.worker(t))))
 	require.NoError(t, d.exec(t.Context(), `DROP INDEX one_live_reply_per_user_turn`))
 	require.NoError(t, d.exec(t.Context(), `ALTER TABLE turns DROP CONSTRAINT turns_attempt`))
@@ -113,7 +113,7 @@ func TestWhatABuildThatFailedLeavesKeepsNoPromise(t *testing.T) {
 }
 
 func TestAnIndexWithOtherStorageKeepsItsPromise(t *testing.T) {
-	d := open(t)
+	d := openOwn(t)
 	require.NoError(t, d.exec(t.Context(), `ALTER INDEX one_live_reply_per_user_turn SET (fillfactor = 70)`))
 	require.NoError(t, d.exec(t.Context(), `REINDEX TABLE CONCURRENTLY turns`))
 	require.NoError(t, d.store.CheckSchema(t.Context()))
@@ -130,7 +130,7 @@ func TestADatabaseWithoutTablesIsRefused(t *testing.T) {
 
 // Every unique index of the migrations is a promise, so that a later migration can't add one that nobody looks for.
 func TestEveryUniqueIndexOfTheMigrationsIsAPromise(t *testing.T) {
-	d := open(t)
+	d := openOwn(t)
 	rows, err := d.query(t.Context(), `SELECT indexrelid::regclass::text FROM pg_index
 		WHERE indisunique AND indrelid::regclass::text <> 'goose_db_version' AND indrelid::regclass::text !~ '^pg_'`)
 	require.NoError(t, err)

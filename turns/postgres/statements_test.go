@@ -93,7 +93,7 @@ func numbered(t testing.TB, sql string) string {
 }
 
 func TestEveryStatementPreparesAgainstTheSchema(t *testing.T) {
-	d := open(t)
+	d := openOwn(t)
 	conn, err := d.rows.Acquire(t.Context())
 	require.NoError(t, err)
 	defer conn.Release()

@@ -20,7 +20,7 @@ func (b *book) charge(c charge) {
 	}
 	if n, ok := c.ask.bucket(); ok {
 		v := b.moves[n]
-		v.Name, v.NextAt = n, b.nextAt(n, b.moves).Add(interval(c.ask.Reserve.Limits.PerMinute))
+		v.Name, v.NextAt = n, c.ask.Reserve.Limits.NextInTime(b.nextAt(n, b.moves))
 		b.moves[n] = v
 	}
 }
@@ -63,11 +63,6 @@ func (b *book) untilMidnight() time.Duration {
 	return max(begin.AddDate(0, 0, 1).Sub(b.now), 0)
 }
 
-// interval is the time that one submission takes of a minute.
-func interval(perMinute int64) time.Duration {
-	return max(time.Minute/time.Duration(perMinute), time.Microsecond)
-}
-
 // nextAt is from when on a submission would be in time, were there no burst.
 func (b *book) nextAt(n Name, added moves) time.Time {
 	at := b.stored[n].NextAt
@@ -80,17 +75,15 @@ func (b *book) nextAt(n Name, added moves) time.Time {
 	return at
 }
 
-// early says that a submission comes before its subject is in time again: as many as the limit may come at once.
+// early says that a submission comes before its subject is in time again.
 func (b *book) early(a Ask, added moves) *turns.LimitMet {
 	n, ok := a.bucket()
 	if !ok {
 		return nil
 	}
-	most, each := a.Reserve.Limits.PerMinute, interval(a.Reserve.Limits.PerMinute)
-	ahead := b.nextAt(n, added).Sub(b.now)
-	wait := ahead - time.Duration(most-1)*each
-	if wait <= 0 {
+	wait, used := a.Reserve.Limits.Early(b.nextAt(n, added).Sub(b.now))
+	if wait == 0 {
 		return nil
 	}
-	return &turns.LimitMet{Limit: turns.LimitSubmissions, Max: most, Used: int64((ahead + each - 1) / each), Asked: 1, Wait: wait}
+	return &turns.LimitMet{Limit: turns.LimitSubmissions, Max: a.Reserve.Limits.PerMinute, Used: used, Asked: 1, Wait: wait}
 }

@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -71,7 +70,7 @@ func (a Ask) charge(day string) charge {
 
 // bucket is the row that counts the submissions of an ask; ok is false if none is counted.
 func (a Ask) bucket() (n Name, ok bool) {
-	return Name{a.Tenant, cmp.Or(a.Reserve.Subject, nameless), BucketDay}, a.Reserve.Submission && a.Reserve.Limits.PerMinute > 0
+	return Name{a.Tenant, turns.CountedAs(a.Reserve.Subject), BucketDay}, a.Reserve.Submission && a.Reserve.Limits.PerMinute > 0
 }
 
 // Names are the rows that the charges look at and move, in the order in which they are to be locked. Those that are to be

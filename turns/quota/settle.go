@@ -26,6 +26,16 @@ type Settled struct {
 	Outcome Outcome
 }
 
+// Distinct are the keys of a settlement, each once: what is named twice is settled once all the same.
+func Distinct(keys []turns.ReservationKey) (distinct []turns.ReservationKey) {
+	for _, k := range keys {
+		if !slices.Contains(distinct, k) {
+			distinct = append(distinct, k)
+		}
+	}
+	return distinct
+}
+
 // Settle works out what settlements write. What stays as it is, is left out. Closed counts those that are over.
 func Settle(all []Settled) (w Writes, closed int) {
 	m := moves{}

@@ -12,9 +12,6 @@ import (
 // BucketDay is the day of a subject's row that counts its submissions, and no turns and tokens.
 const BucketDay = "1970-01-01"
 
-// nameless is the subject of a caller without one: the empty name is the tenant's as a whole.
-const nameless = " "
-
 // Name names a row of quotas. Day is as DayOf gives it, Subject empty for the tenant as a whole.
 type Name struct {
 	Tenant  turns.Tenant
@@ -76,7 +73,7 @@ func (s Share) names() []Name {
 		names = append(names, Name{Tenant: s.Tenant, Day: s.Day})
 	}
 	if s.OfSubject {
-		names = append(names, Name{s.Tenant, cmp.Or(s.Subject, nameless), s.Day})
+		names = append(names, Name{s.Tenant, turns.CountedAs(s.Subject), s.Day})
 	}
 	return names
 }

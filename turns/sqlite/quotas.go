@@ -90,7 +90,7 @@ func (s *Store) SettleReservations(ctx context.Context, keys []turns.Reservation
 		return nil
 	}
 	return s.writeTx(ctx, "settle reservations", func(t *tx) error {
-		_, err := t.settleShares(keys, false)
+		_, err := t.settleShares(quota.Distinct(keys), false)
 		return err
 	})
 }

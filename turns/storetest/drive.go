@@ -1,25 +1,43 @@
 package storetest
 
 import (
+	"flag"
+	"os"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/turnd/turnd/turns"
 )
 
+// shortHistories is how many histories are tried with SHORT=1, unless a flag says how many; otherwise it is 100.
+const shortHistories = "40"
+
+// beShort has rapid try fewer histories for as long as a test runs, where time is short.
+func beShort(t *testing.T) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	if was := checks.Value.String(); os.Getenv("SHORT") != "" && was == checks.DefValue {
+		require.NoError(t, flag.Set(checks.Name, shortHistories))
+		t.Cleanup(func() { require.NoError(t, flag.Set(checks.Name, was)) })
+	}
+}
+
 // RunModel drives a store with random operations, many of them stale, repeated or by the wrong worker, and asks a model
 // after each what the store must have answered and must hold now.
 func RunModel(t *testing.T, open Opener) {
+	beShort(t)
 	w := newWorld(t, open)
 	rapid.Check(t, func(rt *rapid.T) {
 		run := *w
 		run.t = rt
 		d := &driver{world: &run, m: newModel()}
+		tenant := turns.Tenant(uuid.NewString())
 		for range 3 {
-			d.convs = append(d.convs, newConversation())
+			d.convs = append(d.convs, conversationOf(tenant, uuid.New()))
 		}
 		d.register(rt)
 		rt.Repeat(map[string]func(*rapid.T){
@@ -52,12 +70,14 @@ func RunModel(t *testing.T, open Opener) {
 			"enqueue":    d.enqueueOne,
 			"start":      d.startOne,
 			"leave":      d.leaveOne,
+			"charge":     d.settleShares,
+			"tidy":       d.settleEnded,
 		})
 		d.compareAll()
 	})
 }
 
-// driver holds one run. Runs share a store, as they never meet: each has conversations and workers of its own.
+// driver holds one run. Runs share a store, as they never meet: each has a tenant, conversations and workers of its own.
 type driver struct {
 	*world
 	m       *model
@@ -123,7 +143,7 @@ func (d *driver) register(rt *rapid.T) {
 // claimOf fills a claim for a conversation as the model has it, with a version that is now and then wrong.
 func (d *driver) claimOf(rt *rapid.T, c conversation) turns.Claim {
 	claim := d.first(c)
-	claim.Reply.Owner = d.pickWorker(rt)
+	claim.Reply.Owner, claim.Reserve = d.pickWorker(rt), d.reservation(rt)
 	if conv := d.m.conversations[c.key]; conv != nil {
 		claim.ExpectVersion, claim.NextSeq, claim.NewTurn.Parent = conv.version, conv.nextSeq, conv.leaf
 	}
@@ -167,8 +187,11 @@ func (d *driver) claimRepeated(rt *rapid.T) {
 }
 
 func (d *driver) send(c turns.Claim) {
-	wins := d.m.wins(c)
-	require.Equal(d.t, wins, d.claim(c).Won)
+	got, wins := d.claim(c), d.m.wins(c)
+	if wins {
+		wins = d.admits(reservationOf(c), c.Reserve, got.Met)
+	}
+	require.Equal(d.t, wins, got.Won)
 	if wins {
 		d.m.claim(c)
 		d.touched = d.m.replies[len(d.m.replies)-1]
@@ -285,6 +308,7 @@ func (d *driver) compareAll() {
 	for _, r := range d.m.replies {
 		d.compareReply(r)
 	}
+	d.compareQuotas()
 }
 
 func (d *driver) compareConversation(key turns.ConversationKey) {

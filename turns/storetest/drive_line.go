@@ -39,7 +39,7 @@ func (d *driver) version(rt *rapid.T, key turns.ConversationKey) (version int64)
 func (d *driver) enqueueOne(rt *rapid.T) {
 	c := rapid.SampledFrom(d.convs).Draw(rt, "conversation")
 	e := d.enqueueing(c, rapid.IntRange(1, 4).Draw(rt, "most"))
-	e.ExpectVersion = d.version(rt, c.key)
+	e.ExpectVersion, e.Reserve = d.version(rt, c.key), d.reservation(rt)
 	if conv := d.m.conversations[c.key]; conv != nil && rapid.IntRange(0, 7).Draw(rt, "taken") == 0 {
 		e.Turn = rapid.SampledFrom(append(slices.Clone(conv.line), conv.turns...)).Draw(rt, "turn")
 	}
@@ -47,6 +47,9 @@ func (d *driver) enqueueOne(rt *rapid.T) {
 	require.NoError(d.t, err)
 	want := d.m.enqueue(e)
 	got.CreateTime = time.Time{} // the model has no clock
+	if got.Met != nil {
+		got.Met.Wait = 0
+	}
 	if !want.Won {
 		got.Position = 0
 	}

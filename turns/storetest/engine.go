@@ -34,7 +34,7 @@ type area struct {
 	promises []promise
 }
 
-// Run checks the whole contract, each promise on a store of its own.
+// Run checks the whole contract, each promise on a store that it has to itself. An opener may lend one again that is as good as new.
 func Run(t *testing.T, open Opener) {
 	for _, a := range areas() {
 		t.Run(a.name, func(t *testing.T) {

@@ -12,6 +12,7 @@ type model struct {
 	workers       map[turns.WorkerID]*modelWorker
 	conversations map[turns.ConversationKey]*modelConversation
 	replies       []*modelReply
+	shares        map[turns.ReservationKey]*modelShare
 }
 
 type modelWorker struct{ expired, dead bool }
@@ -45,7 +46,8 @@ type modelReply struct {
 }
 
 func newModel() *model {
-	return &model{workers: map[turns.WorkerID]*modelWorker{}, conversations: map[turns.ConversationKey]*modelConversation{}}
+	return &model{workers: map[turns.WorkerID]*modelWorker{}, conversations: map[turns.ConversationKey]*modelConversation{},
+		shares: map[turns.ReservationKey]*modelShare{}}
 }
 
 func (r *modelReply) length() uint32 {

@@ -39,6 +39,13 @@ func (m *model) enqueue(e turns.Enqueueing) (r turns.EnqueueResult) {
 	if r.Full = len(c.line) >= e.Max; r.Full || c.byID[e.Turn] != nil || m.reply(e.Key, turns.ReplyID(e.Turn)) != nil {
 		return r
 	}
+	if e.Reserve != nil {
+		key := turns.ReservationKey{Key: e.Key, Turn: e.Turn, Generation: 1}
+		if r.Met = m.meets(key, e.Reserve); r.Met != nil {
+			return r
+		}
+		m.charge(key, e.Reserve)
+	}
 	r.Won, r.Seq, r.Position = true, c.nextSeq, len(c.line)
 	c.version++
 	c.nextSeq++

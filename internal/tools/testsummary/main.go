@@ -2,8 +2,8 @@
 //
 //	testsummary NAME ARGS... [+ ARGS...]
 //
-// It runs go test with ARGS, once more with those after each "+", and shows the closing line of each package, the output of what failed and the reason of
-// each skip. The last line is "PASS NAME tests=.. packages=.. skipped=.. postgres=used|none seconds=.." or "FAIL NAME
+// It runs go test with ARGS, once more with those after each "+", two at a time, and shows the closing line of each package, the
+// output of what failed and the reason of each skip. The last line is "PASS NAME tests=.. packages=.. skipped=.. postgres=used|none seconds=.." or "FAIL NAME
 // why", and the exit status agrees with it. With CI=true a run in which no test used Postgres, or in which a test was
 // skipped, fails: there every test has what it needs.
 package main
@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -34,19 +35,39 @@ func sum(name string, args []string) int {
 	defer stop()
 	started := time.Now()
 	s := newSummary(os.Stdout)
-	var err error
-	for more := true; more; {
-		var group []string
-		group, args, more = cut(args)
-		err = errors.Join(err, run(ctx, s, group))
-	}
-	verdict, ok := s.verdict(err, os.Getenv("CI") == "true")
+	verdict, ok := s.verdict(runAll(ctx, s, args), os.Getenv("CI") == "true")
 	if !ok {
 		fmt.Printf("FAIL %s %s\n", name, verdict)
 		return 1
 	}
 	fmt.Printf("PASS %s %s seconds=%.0f\n", name, verdict, time.Since(started).Seconds())
 	return 0
+}
+
+// atOnce is how many go tests run beside each other. Each runs as many packages at a time as there are processors, but what
+// takes long mostly waits, and at the end of a run it does so alone.
+const atOnce = 2
+
+// runAll starts the runs in their order.
+func runAll(ctx context.Context, s *summary, args []string) error {
+	var mu sync.Mutex
+	var errs []error
+	var all sync.WaitGroup
+	places := make(chan struct{}, atOnce)
+	for more := true; more; {
+		var group []string
+		group, args, more = cut(args)
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			err := run(ctx, s, group)
+			mu.Lock()
+			defer mu.Unlock()
+			errs = append(errs, err)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // cut takes the arguments of the next run off.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 const (
@@ -27,37 +28,41 @@ type event struct {
 	Output  string
 }
 
-// key names a test, or with an empty test its package.
-type key struct{ pkg, test string }
+// key names a test of a run, or with an empty test its package.
+type key struct {
+	run       int
+	pkg, test string
+}
 
-// summary counts events and shows what a reader needs to see of them.
+// summary counts events and shows what a reader needs to see of them. Several runs may feed it at once.
 type summary struct {
+	mu       sync.Mutex
+	runs     int
 	to       io.Writer
 	output   map[key]*strings.Builder // of what has not ended
 	tests    int
 	packages int
 	skipped  int
 	failed   []string
-	inTests  map[string]bool // packages in which a test failed
+	inTests  map[key]bool // packages in which a test failed
 	postgres bool
 }
 
 func newSummary(to io.Writer) *summary {
-	return &summary{to: to, output: map[key]*strings.Builder{}, inTests: map[string]bool{}}
+	return &summary{to: to, output: map[key]*strings.Builder{}, inTests: map[key]bool{}}
 }
 
-// read takes events until the end of the stream. A line that is no event is shown as it is.
+// read takes the events of one run until the end of the stream. A line that is no event is shown as it is.
 func (s *summary) read(from io.Reader) error {
+	s.mu.Lock()
+	s.runs++
+	run := s.runs
+	s.mu.Unlock()
 	lines := bufio.NewReader(from)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {
-			var e event
-			if json.Unmarshal(line, &e) != nil {
-				s.show(string(line))
-			} else {
-				s.take(e)
-			}
+			s.line(run, line)
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -68,8 +73,19 @@ func (s *summary) read(from io.Reader) error {
 	}
 }
 
-func (s *summary) take(e event) {
-	k := key{e.Package, e.Test}
+// line takes one line of a run.
+func (s *summary) line(run int, line []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var e event
+	if json.Unmarshal(line, &e) != nil {
+		s.show(string(line))
+		return
+	}
+	s.take(e, key{run, e.Package, e.Test})
+}
+
+func (s *summary) take(e event, k key) {
 	switch e.Action {
 	case "build-output":
 		s.show(e.Output)
@@ -116,7 +132,7 @@ func (s *summary) end(k key, how string) {
 		s.show(fmt.Sprintf("skipped %s %s: %s\n", k.pkg, k.test, s.reason(k)))
 	case "fail":
 		s.failed = append(s.failed, k.test)
-		s.inTests[k.pkg] = true
+		s.inTests[key{run: k.run, pkg: k.pkg}] = true
 		s.show(s.held(k))
 	}
 }
@@ -129,7 +145,7 @@ func (s *summary) endPackage(k key, how string) {
 	if how != "fail" {
 		return
 	}
-	if !s.inTests[k.pkg] {
+	if !s.inTests[k] {
 		s.failed = append(s.failed, k.pkg[strings.LastIndex(k.pkg, "/")+1:])
 	}
 	s.show(s.held(k))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -86,6 +87,26 @@ func TestAPackageThatFailsWithoutATestIsShown(t *testing.T) {
 	require.Equal(t, "failed=1 tests=0: e", line)
 }
 
+func TestRunsBesideEachOtherKeepTheirOutputApart(t *testing.T) {
+	var shown strings.Builder
+	s := newSummary(&shown)
+	slow, events := io.Pipe()
+	done := make(chan error)
+	go func() { done <- s.read(slow) }()
+	_, err := io.WriteString(events, `{"Action":"output","Package":"x/a","Test":"TestOne","Output":"of the slow run\n"}`+"\n")
+	require.NoError(t, err)
+	require.NoError(t, s.read(strings.NewReader(strings.Join(passing, "\n"))))
+	_, err = io.WriteString(events, `{"Action":"fail","Package":"x/a","Test":"TestOne"}`+"\n")
+	require.NoError(t, err)
+	require.NoError(t, events.Close())
+	require.NoError(t, <-done)
+	require.Contains(t, shown.String(), "of the slow run\n")
+	require.NotContains(t, shown.String(), "chatter")
+	line, ok := s.verdict(nil, true)
+	require.False(t, ok)
+	require.Equal(t, "failed=1 tests=2: TestOne", line)
+}
+
 func TestARunThatTestsNothingOrBreaksOffDoesNotPass(t *testing.T) {
 	s, _ := summed(t)
 	line, ok := s.verdict(nil, false)
@@ -108,7 +129,7 @@ func TestTheLastLineNamesAFewFailuresOnly(t *testing.T) {
 
 func TestTheOutputKeptOfOneTestIsBounded(t *testing.T) {
 	s, _ := summed(t)
-	k := key{"x", "TestLoud"}
+	k := key{pkg: "x", test: "TestLoud"}
 	for range 100 {
 		s.keep(k, strings.Repeat("x", maxOutput/10))
 	}

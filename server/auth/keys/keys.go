@@ -25,6 +25,9 @@ const (
 	// is no secret, so anybody can make up ids that have to be looked for.
 	missesPerSecond = 50
 	missesAtOnce    = 200
+	// readsAtOnce bounds the reads under way for ids that are not known here. More wait for one of them, and ask then whether
+	// too many were made up meanwhile.
+	readsAtOnce = 64
 	// readTime bounds one read, however long its callers would wait.
 	readTime = 5 * time.Second
 )
@@ -47,6 +50,7 @@ type Keys struct {
 	unknown *lru.Cache[string, time.Time] // when it was looked for
 	misses  *rate.Limiter
 	reads   singleflight.Group
+	places  chan struct{} // one for each read under way
 }
 
 var _ auth.Authenticator = (*Keys)(nil)
@@ -73,7 +77,8 @@ func New(cfg Config) (*Keys, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Keys{cfg: cfg, known: known, unknown: unknown, misses: rate.NewLimiter(missesPerSecond, missesAtOnce)}, nil
+	return &Keys{cfg: cfg, known: known, unknown: unknown, misses: rate.NewLimiter(missesPerSecond, missesAtOnce),
+		places: make(chan struct{}, readsAtOnce)}, nil
 }
 
 // Authenticate implements auth.Authenticator. A key of another secret and one that does not exist are refused in the same
@@ -116,14 +121,43 @@ func (k *Keys) find(ctx context.Context, id string) (entry, error) {
 	if at, found := k.unknown.Get(id); found && k.fresh(at) {
 		return entry{}, access.ErrNotFound
 	}
-	if !seen && k.misses.Tokens() < 1 {
-		return entry{}, &turns.Error{Code: turns.CodeOverloaded, RetryAfter: time.Second,
-			Problem: "too many API keys were sent that do not exist; one that was not used here lately has to wait"}
+	if err := k.flooded(); !seen && err != nil {
+		return entry{}, err
 	}
 	// The read is for all who wait for it, so that it doesn't end with the caller who came first.
-	read, err, _ := k.reads.Do(id, func() (any, error) { return k.read(context.WithoutCancel(ctx), id) })
+	read, err, _ := k.reads.Do(id, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTime)
+		defer cancel()
+		if seen {
+			return k.read(ctx, id)
+		}
+		return k.readNew(ctx, id)
+	})
 	e, _ := read.(entry)
 	return e, err
+}
+
+// flooded refuses to look for an id that is not known here, once too many were made up.
+func (k *Keys) flooded() error {
+	if k.misses.Tokens() >= 1 {
+		return nil
+	}
+	return &turns.Error{Code: turns.CodeOverloaded, RetryAfter: time.Second,
+		Problem: "too many API keys were sent that do not exist; one that was not used here lately has to wait"}
+}
+
+// readNew reads a key that is not known here, when there is a place for that.
+func (k *Keys) readNew(ctx context.Context, id string) (entry, error) {
+	select {
+	case k.places <- struct{}{}:
+		defer func() { <-k.places }()
+	case <-ctx.Done():
+		return entry{}, turns.Unavailable(ctx.Err())
+	}
+	if err := k.flooded(); err != nil {
+		return entry{}, err
+	}
+	return k.read(ctx, id)
 }
 
 func (k *Keys) fresh(at time.Time) bool { return time.Since(at) < k.cfg.Lifetime }
@@ -131,8 +165,6 @@ func (k *Keys) fresh(at time.Time) bool { return time.Since(at) < k.cfg.Lifetime
 // read asks the store, and remembers what it says. Its time is taken before, so that nothing is believed for longer than its
 // lifetime after it was so.
 func (k *Keys) read(ctx context.Context, id string) (entry, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
 	began := time.Now()
 	key, now, err := k.cfg.Store.FindKey(ctx, id)
 	switch {

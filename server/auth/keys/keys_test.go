@@ -219,6 +219,37 @@ func TestManyKeysThatExistAreNotTakenForAFlood(t *testing.T) {
 	})
 }
 
+func TestAFloodThatComesAtOnceIsBoundedAndKeysThatExistWaitForTheirTurn(t *testing.T) {
+	for name, c := range map[string]struct {
+		exist bool
+		reads int
+	}{"made up": {false, 264}, "that exist": {true, 2000}} {
+		t.Run(name, func(t *testing.T) {
+			play(t, lifetime, func(t *testing.T, s *shelf, k *keys.Keys, known access.Text) {
+				taken(t, k, known)
+				s.gate = make(chan struct{})
+				var all sync.WaitGroup
+				for range 2000 {
+					text := access.Mint()
+					if c.exist {
+						s.put(text)
+					}
+					all.Go(func() {
+						_, err := k.Authenticate(t.Context(), text.Reveal())
+						require.Equal(t, c.exist, err == nil)
+					})
+				}
+				synctest.Wait()
+				require.LessOrEqual(t, s.read(), 65, "a slow database is asked for few of them at once")
+				taken(t, k, known)
+				close(s.gate)
+				all.Wait()
+				require.LessOrEqual(t, s.read(), 1+c.reads)
+			})
+		})
+	}
+}
+
 func TestThoseWhoWantOneKeyAtOnceShareOneRead(t *testing.T) {
 	play(t, lifetime, func(t *testing.T, s *shelf, k *keys.Keys, text access.Text) {
 		s.gate = make(chan struct{})

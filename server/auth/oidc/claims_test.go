@@ -6,12 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnd/turnd/server/auth/oidc"
+	"github.com/turnd/turnd/server/auth/oidc/oidctest"
 	"github.com/turnd/turnd/turns"
 	"github.com/turnd/turnd/turns/access"
 )
 
 func TestClaimsOfCommonIssuersAreFoundBySettings(t *testing.T) {
-	k := newKey(t, "k")
+	k := oidctest.NewKey(t, "k")
 	i := newIssuer(t, k)
 	all := []access.Scope{access.ScopeTurns, access.ScopeRead, access.ScopeOperator}
 	for name, c := range map[string]struct {
@@ -41,7 +42,7 @@ func TestClaimsOfCommonIssuersAreFoundBySettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := i.config()
 			c.set(&cfg)
-			identity, err := open(t, cfg).Authenticate(t.Context(), k.token(t, i.claims(c.claims)))
+			identity, err := open(t, cfg).Authenticate(t.Context(), k.Token(t, i.claims(c.claims)))
 			require.NoError(t, err)
 			require.Equal(t, turns.Caller{Tenant: c.tenant, Subject: c.who}, identity.Caller)
 			require.Equal(t, c.scopes, identity.Scopes)
@@ -50,12 +51,12 @@ func TestClaimsOfCommonIssuersAreFoundBySettings(t *testing.T) {
 }
 
 func TestAPathThatLeadsNowhereIsAMissingClaim(t *testing.T) {
-	k := newKey(t, "k")
+	k := oidctest.NewKey(t, "k")
 	i := newIssuer(t, k)
 	cfg := i.config()
 	cfg.TenantClaim = "org.unit.name"
 	a := open(t, cfg)
 	for _, org := range []any{nil, "acme", map[string]any{"unit": "acme"}, map[string]any{"unit": nil}, []any{"unit"}} {
-		refusal(t, a, k.token(t, i.claims(map[string]any{"org": org})), "no claim org.unit.name")
+		refusal(t, a, k.Token(t, i.claims(map[string]any{"org": org})), "no claim org.unit.name")
 	}
 }

@@ -7,17 +7,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnd/turnd/server/auth/oidc"
+	"github.com/turnd/turnd/server/auth/oidc/oidctest"
 	"github.com/turnd/turnd/turns"
 )
 
 // FuzzTokens checks that no text but the issuer's own is good, that none of it gets into the refusal, and that nothing breaks.
 func FuzzTokens(f *testing.F) {
-	k, mallory := newKey(f, "k"), newKey(f, "k")
+	k, mallory := oidctest.NewKey(f, "k"), oidctest.NewKey(f, "k")
 	i := newIssuer(f, k)
 	a := open(f, i.config())
-	good := k.token(f, i.claims())
+	good := k.Token(f, i.claims())
 	f.Add(good)
-	f.Add(mallory.token(f, i.claims()))
+	f.Add(mallory.Token(f, i.claims()))
 	f.Add(good[:strings.LastIndex(good, ".")+1])
 	f.Add("eyJhbGciOiJub25lIn0.e30.")
 	f.Add("..")
@@ -37,7 +38,7 @@ func FuzzTokens(f *testing.F) {
 
 // FuzzClaims checks what an issuer may sign: whatever it is, a caller comes out of it whole or not at all.
 func FuzzClaims(f *testing.F) {
-	k := newKey(f, "k")
+	k := oidctest.NewKey(f, "k")
 	i := newIssuer(f, k)
 	cfg := i.config()
 	cfg.TenantClaim, cfg.ScopeClaims = "a.b", []string{"scope", "a.c"}
@@ -49,11 +50,11 @@ func FuzzClaims(f *testing.F) {
 		f.Add(more)
 	}
 	f.Fuzz(func(t *testing.T, more string) {
-		payload := `{"iss":"` + i.url + `","aud":["turnd"],"sub":"ada","exp":4000000000,` + more + `}`
+		payload := `{"iss":"` + i.URL + `","aud":["turnd"],"sub":"ada","exp":4000000000,` + more + `}`
 		if len(payload) > 10000 {
 			return
 		}
-		identity, err := a.Authenticate(t.Context(), k.sign(t, []byte(payload), nil))
+		identity, err := a.Authenticate(t.Context(), k.Sign(t, []byte(payload), nil))
 		if err != nil {
 			require.Equal(t, turns.CodeUnauthenticated, turns.CodeOf(err), "%v", err)
 			require.Zero(t, identity)
@@ -68,7 +69,7 @@ func FuzzClaims(f *testing.F) {
 
 // FuzzKeySets checks that a body is read to a bounded number of keys or refused.
 func FuzzKeySets(f *testing.F) {
-	whole := keySet(f, newKey(f, "a"), edKey(f, "b"), rsaKey(f, "c"))
+	whole := oidctest.JWKS(f, oidctest.NewKey(f, "a"), oidctest.EdKey(f, "b"), oidctest.RSAKey(f, "c"))
 	f.Add(whole)
 	f.Add(whole[:len(whole)-3])
 	f.Add([]byte(`{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB"}]}`))

@@ -12,21 +12,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnd/turnd/server/auth/oidc"
+	"github.com/turnd/turnd/server/auth/oidc/oidctest"
 )
 
 func TestOnlyKeysForSignaturesAreUsed(t *testing.T) {
-	good := rsaKey(t, "good")
+	good := oidctest.RSAKey(t, "good")
 	// The standard library makes no pair this weak any more. A number of its size will do, since nobody gets to use it.
 	number, err := rand.Prime(rand.Reader, 1024)
 	require.NoError(t, err)
 	weak := &rsa.PublicKey{N: number, E: 65537}
 	for name, k := range map[string]jose.JSONWebKey{
-		"for encryption":      {Key: good.private.Public(), KeyID: "k", Use: "enc"},
-		"of an unknown use":   {Key: good.private.Public(), KeyID: "k", Use: "tls"},
-		"for its encryption":  {Key: good.private.Public(), KeyID: "k", Algorithm: "RSA-OAEP"},
-		"for a shared secret": {Key: good.private.Public(), KeyID: "k", Algorithm: "HS256"},
+		"for encryption":      {Key: good.Public(), KeyID: "k", Use: "enc"},
+		"of an unknown use":   {Key: good.Public(), KeyID: "k", Use: "tls"},
+		"for its encryption":  {Key: good.Public(), KeyID: "k", Algorithm: "RSA-OAEP"},
+		"for a shared secret": {Key: good.Public(), KeyID: "k", Algorithm: "HS256"},
 		"a shared secret":     {Key: []byte("a secret that is long enough for it"), KeyID: "k"},
-		"a private key":       {Key: good.private, KeyID: "k"},
+		"a private key":       {Key: good.Private, KeyID: "k"},
 		"a weak key":          {Key: weak, KeyID: "k"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +36,7 @@ func TestOnlyKeysForSignaturesAreUsed(t *testing.T) {
 			_, err = oidc.ReadKeys(body)
 			require.ErrorContains(t, err, "none can be used")
 
-			body, err = json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{k, good.public()}})
+			body, err = json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{k, good.JWK()}})
 			require.NoError(t, err)
 			n, err := oidc.ReadKeys(body)
 			require.NoError(t, err)
@@ -45,7 +46,7 @@ func TestOnlyKeysForSignaturesAreUsed(t *testing.T) {
 }
 
 func TestAKeySaysWhatMayBeDoneWithIt(t *testing.T) {
-	body := string(keySet(t, newKey(t, "k")))
+	body := string(oidctest.JWKS(t, oidctest.NewKey(t, "k")))
 	for ops, good := range map[string]bool{`["verify"]`: true, `["sign","verify"]`: true, `["encrypt"]`: false, `"verify"`: false} {
 		_, err := oidc.ReadKeys([]byte(strings.Replace(body, `"kty"`, `"key_ops":`+ops+`,"kty"`, 1)))
 		require.Equal(t, good, err == nil, ops)
@@ -53,22 +54,22 @@ func TestAKeySaysWhatMayBeDoneWithIt(t *testing.T) {
 }
 
 func TestAKeySetWithTooManyKeysIsNotRead(t *testing.T) {
-	k := newKey(t, "k")
-	var keys []signing
+	k := oidctest.NewKey(t, "k")
+	var keys []oidctest.Key
 	for n := range 65 {
-		keys = append(keys, signing{fmt.Sprint(n), k.alg, k.private})
+		keys = append(keys, oidctest.Key{ID: fmt.Sprint(n), Alg: k.Alg, Private: k.Private})
 	}
-	_, err := oidc.ReadKeys(keySet(t, keys...))
+	_, err := oidc.ReadKeys(oidctest.JWKS(t, keys...))
 	require.ErrorContains(t, err, "more than 64 keys")
-	n, err := oidc.ReadKeys(keySet(t, keys[:64]...))
+	n, err := oidc.ReadKeys(oidctest.JWKS(t, keys[:64]...))
 	require.NoError(t, err)
 	require.Equal(t, 64, n)
 }
 
 func TestTwoKeysOfOneNameAreBothTried(t *testing.T) {
-	one, two := newKey(t, "k"), newKey(t, "k")
+	one, two := oidctest.NewKey(t, "k"), oidctest.NewKey(t, "k")
 	i := newIssuer(t, one, two)
 	a := open(t, i.config())
-	isGood(t, a, one.token(t, i.claims()))
-	isGood(t, a, two.token(t, i.claims()))
+	isGood(t, a, one.Token(t, i.claims()))
+	isGood(t, a, two.Token(t, i.claims()))
 }

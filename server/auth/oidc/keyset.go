@@ -10,10 +10,12 @@ import (
 )
 
 const (
-	// betweenReads is the least time from one read of the keys to one that a token asks for.
-	betweenReads = 10 * time.Second
-	// firstRetry is the wait after a first failed read; it doubles up to betweenReads.
-	firstRetry = time.Second
+	// betweenReads is the least time from one read of the keys to one that a token asks for. Who names an unknown key waits so
+	// long, so that a key's first token is not refused because somebody else's made the keys be read just before it was there.
+	betweenReads = time.Second
+	// firstRetry is the wait after a first failed read; it doubles up to longestRetry.
+	firstRetry   = time.Second
+	longestRetry = 10 * time.Second
 )
 
 // keySet keeps the issuer's keys. One goroutine reads them, so there is never more than one request on its way.
@@ -65,6 +67,11 @@ func (s *keySet) run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-timer.C:
 		case <-s.wake:
+			timer.Reset(s.untilDue())
+			select {
+			case <-ctx.Done():
+			case <-timer.C:
+			}
 		}
 		timer.Stop()
 		if ctx.Err() != nil {
@@ -87,6 +94,13 @@ func (s *keySet) begin() {
 	}
 }
 
+// untilDue is how long a read that a token asks for has still to wait.
+func (s *keySet) untilDue() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return betweenReads - time.Since(s.begun)
+}
+
 // finish takes in what was read, lets those who wait for it go on, and says when to read again. A quarter of the lifetime is left
 // for the next read to end in.
 func (s *keySet) finish(ctx context.Context, keys []key, err error) time.Duration {
@@ -96,7 +110,7 @@ func (s *keySet) finish(ctx context.Context, keys []key, err error) time.Duratio
 	s.pending = nil
 	wait := s.lifetime - s.lifetime/4
 	if err != nil {
-		wait = min(firstRetry<<min(s.failed, 10), betweenReads)
+		wait = min(firstRetry<<min(s.failed, 10), longestRetry)
 		s.fail(ctx, err)
 	} else {
 		if s.failed > 0 || s.readAt.IsZero() {
@@ -142,8 +156,8 @@ func (s *keySet) has(print thumbprint) bool {
 	return false
 }
 
-// refresh waits for a read of the keys that may find what is missing. Soon after the last one it does not ask for another.
-// A caller that leaves ends its own wait, and not the read.
+// refresh waits for a read of the keys that may find what is missing. It asks for none where the last one failed: the next
+// is due by itself. A caller that leaves ends its own wait, and not the read.
 func (s *keySet) refresh(ctx context.Context) error {
 	pending := s.ask()
 	if pending == nil {
@@ -162,7 +176,7 @@ func (s *keySet) refresh(ctx context.Context) error {
 func (s *keySet) ask() chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pending == nil && time.Since(s.begun) >= betweenReads {
+	if s.pending == nil && s.failed == 0 {
 		s.pending = make(chan struct{})
 		select {
 		case s.wake <- struct{}{}:

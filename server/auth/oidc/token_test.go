@@ -14,6 +14,7 @@ import (
 
 	"github.com/turnd/turnd/server/auth"
 	"github.com/turnd/turnd/server/auth/oidc"
+	"github.com/turnd/turnd/server/auth/oidc/oidctest"
 	"github.com/turnd/turnd/turns"
 	"github.com/turnd/turnd/turns/access"
 )
@@ -33,15 +34,15 @@ func refusal(t testing.TB, a *oidc.Authenticator, token, text string) {
 func seconds(d time.Duration) int64 { return time.Now().Add(d).Unix() }
 
 func TestATokenStandsForItsTenantSubjectAndScopes(t *testing.T) {
-	for name, k := range map[string]signing{
-		"RS256": rsaKey(t, "k"), "ES256": newKey(t, "k"), "EdDSA": edKey(t, "k"), "ES384": ecKey(t, "k", elliptic.P384(), jose.ES384),
-		"PS256": {"k", jose.PS256, rsaKey(t, "k").private},
+	for name, k := range map[string]oidctest.Key{
+		"RS256": oidctest.RSAKey(t, "k"), "ES256": oidctest.NewKey(t, "k"), "EdDSA": oidctest.EdKey(t, "k"), "ES384": oidctest.ECKey(t, "k", elliptic.P384(), jose.ES384),
+		"PS256": {ID: "k", Alg: jose.PS256, Private: oidctest.RSAKey(t, "k").Private},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := newIssuer(t, k)
 			a := open(t, i.config())
 			for range 2 { // the second time it is remembered
-				identity, err := a.Authenticate(t.Context(), k.token(t, i.claims()))
+				identity, err := a.Authenticate(t.Context(), k.Token(t, i.claims()))
 				require.NoError(t, err)
 				require.Equal(t, auth.Identity{Caller: turns.Caller{Tenant: "acme", Subject: "ada"},
 					Scopes: []access.Scope{access.ScopeTurns, access.ScopeRead}}, identity)
@@ -51,7 +52,7 @@ func TestATokenStandsForItsTenantSubjectAndScopes(t *testing.T) {
 }
 
 func TestATokenThatIsNotGoodIsRefusedWithTheReason(t *testing.T) {
-	k := newKey(t, "k")
+	k := oidctest.NewKey(t, "k")
 	i := newIssuer(t, k)
 	a := open(t, i.config())
 	for name, c := range map[string]struct {
@@ -71,7 +72,7 @@ func TestATokenThatIsNotGoodIsRefusedWithTheReason(t *testing.T) {
 		"for no audience":            {map[string]any{"aud": nil}, "another audience"},
 		"for an audience of numbers": {map[string]any{"aud": []int{1}}, "another audience"},
 		"from another issuer":        {map[string]any{"iss": "https://other.example.com"}, "another issuer"},
-		"from one with a slash":      {map[string]any{"iss": i.url + "/"}, "another issuer"},
+		"from one with a slash":      {map[string]any{"iss": i.URL + "/"}, "another issuer"},
 		"from nobody":                {map[string]any{"iss": nil}, "another issuer"},
 		"without a tenant":           {map[string]any{"tenant": nil}, "no claim tenant"},
 		"with an empty tenant":       {map[string]any{"tenant": ""}, "claim tenant must be 1 to 128"},
@@ -83,12 +84,12 @@ func TestATokenThatIsNotGoodIsRefusedWithTheReason(t *testing.T) {
 		"with an empty subject":      {map[string]any{"sub": ""}, "claim sub must be 1 to 128"},
 		"with a foreign subject":     {map[string]any{"sub": "ada é"}, "claim sub must be 1 to 128"},
 	} {
-		t.Run(name, func(t *testing.T) { refusal(t, a, k.token(t, i.claims(c.change)), c.text) })
+		t.Run(name, func(t *testing.T) { refusal(t, a, k.Token(t, i.claims(c.change)), c.text) })
 	}
 }
 
 func TestClocksMayBeALittleApart(t *testing.T) {
-	k := newKey(t, "k")
+	k := oidctest.NewKey(t, "k")
 	i := newIssuer(t, k)
 	a := open(t, i.config())
 	for name, change := range map[string]map[string]any{
@@ -96,50 +97,50 @@ func TestClocksMayBeALittleApart(t *testing.T) {
 		"just not yet":  {"nbf": seconds(15 * time.Second), "iat": seconds(15 * time.Second)},
 		"parts of time": {"exp": float64(seconds(time.Minute)) + 0.5},
 	} {
-		_, err := a.Authenticate(t.Context(), k.token(t, i.claims(change)))
+		_, err := a.Authenticate(t.Context(), k.Token(t, i.claims(change)))
 		require.NoError(t, err, name)
 	}
 }
 
 func TestOneAudienceOfSeveralIsEnough(t *testing.T) {
-	k := newKey(t, "k")
+	k := oidctest.NewKey(t, "k")
 	i := newIssuer(t, k)
 	cfg := i.config()
 	cfg.Audience = []string{"turnd", "https://turnd.example.com"}
 	a := open(t, cfg)
 	for _, audience := range []any{"https://turnd.example.com", []string{"account", "turnd"}} {
-		_, err := a.Authenticate(t.Context(), k.token(t, i.claims(map[string]any{"aud": audience})))
+		_, err := a.Authenticate(t.Context(), k.Token(t, i.claims(map[string]any{"aud": audience})))
 		require.NoError(t, err)
 	}
 }
 
 func TestOnlyTheIssuersSignatureIsGood(t *testing.T) {
-	k, mallory, other := newKey(t, "k"), newKey(t, "k"), rsaKey(t, "rsa")
+	k, mallory, other := oidctest.NewKey(t, "k"), oidctest.NewKey(t, "k"), oidctest.RSAKey(t, "rsa")
 	i := newIssuer(t, k, other)
 	a := open(t, i.config())
 	claims, err := json.Marshal(i.claims())
 	require.NoError(t, err)
-	good := k.token(t, i.claims())
+	good := k.Token(t, i.claims())
 	parts := strings.Split(good, ".")
 	encode := base64.RawURLEncoding.EncodeToString
-	public, err := x509.MarshalPKIXPublicKey(other.private.Public())
+	public, err := x509.MarshalPKIXPublicKey(other.Public())
 	require.NoError(t, err)
 
 	for name, c := range map[string]struct{ token, text string }{
-		"another key of the same name":      {mallory.token(t, i.claims()), "signature is not that of its key"},
-		"a key nobody has seen":             {newKey(t, "new").token(t, i.claims()), "unknown key"},
-		"a key that has no name":            {newKey(t, "").token(t, i.claims()), "unknown key"},
-		"a good key by another name":        {signing{"other", k.alg, k.private}.token(t, i.claims()), "unknown key"},
+		"another key of the same name":      {mallory.Token(t, i.claims()), "signature is not that of its key"},
+		"a key nobody has seen":             {oidctest.NewKey(t, "new").Token(t, i.claims()), "unknown key"},
+		"a key that has no name":            {oidctest.NewKey(t, "").Token(t, i.claims()), "unknown key"},
+		"a good key by another name":        {oidctest.Key{ID: "other", Alg: k.Alg, Private: k.Private}.Token(t, i.claims()), "unknown key"},
 		"another's claims":                  {parts[0] + "." + encode([]byte(strings.Replace(string(claims), "ada", "eve", 1))) + "." + parts[2], "signature is not that"},
 		"alg none":                          {encode([]byte(`{"alg":"none","kid":"k"}`)) + "." + parts[1] + ".", "not at all"},
 		"alg None":                          {encode([]byte(`{"alg":"None","kid":"k"}`)) + "." + parts[1] + ".", "not at all"},
 		"no alg":                            {encode([]byte(`{"kid":"k"}`)) + "." + parts[1] + "." + parts[2], "not at all"},
-		"the public key as a shared secret": {hmac(t, "rsa", public, claims), "algorithm that is not accepted"},
-		"a key of another kind":             {signing{"rsa", jose.ES256, k.private}.token(t, i.claims()), "another algorithm than its key"},
-		"another algorithm of the kind":     {signing{"rsa", jose.PS256, other.private}.token(t, i.claims()), "another algorithm than its key"},
+		"the public key as a shared secret": {oidctest.Key{ID: "rsa", Alg: jose.HS256, Private: public}.Sign(t, claims, nil), "algorithm that is not accepted"},
+		"a key of another kind":             {oidctest.Key{ID: "rsa", Alg: jose.ES256, Private: k.Private}.Token(t, i.claims()), "another algorithm than its key"},
+		"another algorithm of the kind":     {oidctest.Key{ID: "rsa", Alg: jose.PS256, Private: other.Private}.Token(t, i.claims()), "another algorithm than its key"},
 		"no signature":                      {parts[0] + "." + parts[1] + ".", "signature is not that"},
-		"its own key in the header":         {mallory.sign(t, claims, map[jose.HeaderKey]any{"jwk": mallory.public()}), "signature is not that"},
-		"a critical header":                 {k.sign(t, claims, map[jose.HeaderKey]any{"crit": []string{"new"}, "new": true}), "signature is not that"},
+		"its own key in the header":         {mallory.Sign(t, claims, map[jose.HeaderKey]any{"jwk": mallory.JWK()}), "signature is not that"},
+		"a critical header":                 {k.Sign(t, claims, map[jose.HeaderKey]any{"crit": []string{"new"}, "new": true}), "signature is not that"},
 	} {
 		t.Run(name, func(t *testing.T) { refusal(t, a, c.token, c.text) })
 	}
@@ -147,23 +148,13 @@ func TestOnlyTheIssuersSignatureIsGood(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func hmac(t testing.TB, id string, secret, payload []byte) string {
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: secret, KeyID: id}}, nil)
-	require.NoError(t, err)
-	jws, err := signer.Sign(payload)
-	require.NoError(t, err)
-	token, err := jws.CompactSerialize()
-	require.NoError(t, err)
-	return token
-}
-
 func TestWhatIsNoTokenOfACallerIsRefused(t *testing.T) {
-	k := newKey(t, "k")
+	k := oidctest.NewKey(t, "k")
 	i := newIssuer(t, k)
 	a := open(t, i.config())
 	claims, err := json.Marshal(i.claims())
 	require.NoError(t, err)
-	good := k.token(t, i.claims())
+	good := k.Token(t, i.claims())
 	jws, err := jose.ParseSigned(good, []jose.SignatureAlgorithm{jose.ES256})
 	require.NoError(t, err)
 
@@ -174,36 +165,36 @@ func TestWhatIsNoTokenOfACallerIsRefused(t *testing.T) {
 		"an encrypted one":       {"a.b.c.d.e", "not a signed JWT"},
 		"the JSON form":          {jws.FullSerialize(), "not a signed JWT"},
 		"a line more":            {good + "\n", "not a signed JWT"},
-		"oversized":              {k.token(t, i.claims(map[string]any{"more": strings.Repeat("x", auth.MaxToken)})), "longer than 16384 bytes"},
-		"a nested token":         {k.sign(t, []byte(good), map[jose.HeaderKey]any{"cty": "JWT"}), "not one JSON object"},
-		"a list":                 {k.sign(t, []byte("["+string(claims)+"]"), nil), "not one JSON object"},
-		"null":                   {k.sign(t, []byte("null"), nil), "not one JSON object"},
-		"no claims":              {k.sign(t, []byte("{}"), nil), "another issuer"},
-		"two objects":            {k.sign(t, []byte(string(claims)+string(claims)), nil), "not one JSON object"},
-		"a claim twice":          {k.sign(t, []byte(strings.Replace(string(claims), "{", `{"tenant":"globex",`, 1)), nil), "has each name once"},
-		"deep claims":            {k.sign(t, []byte(strings.Repeat("[", 8000)), nil), "not one JSON object"},
-		"claims of another form": {k.token(t, i.claims(map[string]any{"_claim_names": 7})), "not those of an OpenID Connect token"},
-		"a logout":               {k.sign(t, claims, map[jose.HeaderKey]any{"typ": "logout+jwt"}), "no proof of who calls"},
+		"oversized":              {k.Token(t, i.claims(map[string]any{"more": strings.Repeat("x", auth.MaxToken)})), "longer than 16384 bytes"},
+		"a nested token":         {k.Sign(t, []byte(good), map[jose.HeaderKey]any{"cty": "JWT"}), "not one JSON object"},
+		"a list":                 {k.Sign(t, []byte("["+string(claims)+"]"), nil), "not one JSON object"},
+		"null":                   {k.Sign(t, []byte("null"), nil), "not one JSON object"},
+		"no claims":              {k.Sign(t, []byte("{}"), nil), "another issuer"},
+		"two objects":            {k.Sign(t, []byte(string(claims)+string(claims)), nil), "not one JSON object"},
+		"a claim twice":          {k.Sign(t, []byte(strings.Replace(string(claims), "{", `{"tenant":"globex",`, 1)), nil), "has each name once"},
+		"deep claims":            {k.Sign(t, []byte(strings.Repeat("[", 8000)), nil), "not one JSON object"},
+		"claims of another form": {k.Token(t, i.claims(map[string]any{"_claim_names": 7})), "not those of an OpenID Connect token"},
+		"a logout":               {k.Sign(t, claims, map[jose.HeaderKey]any{"typ": "logout+jwt"}), "no proof of who calls"},
 	} {
 		t.Run(name, func(t *testing.T) { refusal(t, a, c.token, c.text) })
 	}
 }
 
 func TestANameInCapitalsIsAnotherClaim(t *testing.T) {
-	k := newKey(t, "k")
+	k := oidctest.NewKey(t, "k")
 	i := newIssuer(t, k)
 	a := open(t, i.config())
-	refusal(t, a, k.token(t, i.claims(map[string]any{"tenant": nil, "Tenant": "acme"})), "no claim tenant")
-	refusal(t, a, k.token(t, i.claims(map[string]any{"exp": nil, "EXP": seconds(time.Hour)})), "does not say when it expires")
+	refusal(t, a, k.Token(t, i.claims(map[string]any{"tenant": nil, "Tenant": "acme"})), "no claim tenant")
+	refusal(t, a, k.Token(t, i.claims(map[string]any{"exp": nil, "EXP": seconds(time.Hour)})), "does not say when it expires")
 }
 
 func TestARememberedTokenEndsWhenItSays(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		k := newKey(t, "k")
+		k := oidctest.NewKey(t, "k")
 		i, cfg := inMemory(t, k)
 		cfg.KeysLifetime = time.Hour
 		a := open(t, cfg)
-		token := k.token(t, i.claims(map[string]any{"exp": seconds(time.Minute)}))
+		token := k.Token(t, i.claims(map[string]any{"exp": seconds(time.Minute)}))
 		for range 5 {
 			_, err := a.Authenticate(t.Context(), token)
 			require.NoError(t, err)
