@@ -107,6 +107,16 @@ export class Follower {
     this.holdOff = delay;
   }
 
+  /** Whether the turn is to be sent, or was, and no answer to it has come. */
+  get unheard(): boolean {
+    return this.followed.input !== undefined && this.result === DeliveryResult.UNSPECIFIED && this.log.replyId === "";
+  }
+
+  /** Clears the record of the turn. */
+  forget(): void {
+    this.slots.end(this.followed.conversationId, this.turnId);
+  }
+
   /** Writes the record of the turn, from where it is shown. */
   record(): void {
     const { conversationId, input, draft = "" } = this.followed;
@@ -252,10 +262,6 @@ export class Follower {
     else if (error.reason === ErrorReason.INVALID_CURSOR) {
       this.slots.note(this.followed.conversationId, this.turnId, { replyId: "", offset: 0 }, true);
     }
-  }
-
-  private forget(): void {
-    this.slots.end(this.followed.conversationId, this.turnId);
   }
 
   private move(link: LinkState): void {

@@ -63,9 +63,19 @@ export class Reply implements AsyncIterable<ReplySnapshot> {
     return this.whenDone();
   }
 
-  /** Stops the reply, from any page or device, and returns it in the state it reached. Loops get its end as ever. */
-  stop(): Promise<StoredReply | undefined> {
-    return this.init.stop(this);
+  /**
+   * Stops the reply and returns it in the state it reached. Loops get its end as ever. A turn that no answer has come to yet is
+   * no longer sent; if it turns out not to have arrived, there is nothing to stop and loops just end.
+   */
+  async stop(): Promise<StoredReply | undefined> {
+    const { unheard } = this.follower;
+    if (unheard) {
+      this.leave();
+      this.follower.forget();
+    }
+    const stored = await this.init.stop(this);
+    if (unheard && stored !== undefined) this.start();
+    return stored;
   }
 
   /** Stops listening, and nothing else. */

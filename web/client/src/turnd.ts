@@ -1,5 +1,5 @@
 import { type Client, Code, createClient } from "@connectrpc/connect";
-import { systemClock } from "./clock.js";
+import { pause, systemClock } from "./clock.js";
 import { TurndError } from "./errors.js";
 import { Follower, type Followed } from "./follower.js";
 import type { Reply as StoredReply, TurnInput } from "./gen/turns/v1/turn_pb.js";
@@ -205,7 +205,7 @@ export class Turnd {
     };
     const reply = new Reply({
       follow: (hand) => new Follower(followed, log, this.turns, this.world, this.slots, hand),
-      stop: ({ snapshot }) => this.cancel({ conversationId: followed.conversationId, ...nameOf(followed, snapshot) }),
+      stop: ({ snapshot }) => this.stopReply(followed, snapshot),
       signal,
       onEvent,
       onIdle: (idle) => {
@@ -215,6 +215,18 @@ export class Turnd {
     });
     reply.start();
     return reply;
+  }
+
+  /** Stops a reply. A turn that is not there may still be on its way, so it is looked for once more. */
+  private async stopReply(followed: Followed, snapshot: ReplySnapshot): Promise<StoredReply | undefined> {
+    const request = { conversationId: followed.conversationId, ...nameOf(followed, snapshot) };
+    try {
+      return await this.cancel(request);
+    } catch (thrown) {
+      if (followed.input === undefined || !isMissing(thrown)) throw thrown;
+    }
+    await pause(this.world.clock, this.world.settings.backoff);
+    return orIfMissing(this.cancel(request));
   }
 
   /** A call that is not answered in the time that a stream may be silent is lost, too. */
@@ -234,10 +246,12 @@ async function orIfMissing<A>(answer: Promise<A>): Promise<A | undefined> {
   try {
     return await answer;
   } catch (thrown) {
-    if (thrown instanceof TurndError && thrown.code === Code.NotFound) return undefined;
+    if (isMissing(thrown)) return undefined;
     throw thrown;
   }
 }
+
+const isMissing = (thrown: unknown) => thrown instanceof TurndError && thrown.code === Code.NotFound;
 
 const keyOf = ({ conversationId, turnId = "" }: { conversationId: string; turnId?: string }) => `${conversationId} ${turnId}`;
 

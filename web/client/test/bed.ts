@@ -21,6 +21,8 @@ export class Bed {
   /** What the server says when it is asked. */
   runningReplyId = "";
   regeneratedReplyId = "";
+  /** How many calls to stop find nothing. */
+  missing = 0;
   entries: TurnEntry[] = [];
   now = 1_800_000_000_000;
   private next = 0;
@@ -40,7 +42,8 @@ export class Bed {
         },
         cancelReply: (request) => {
           bed.cancels.push(request);
-          return {};
+          if (bed.cancels.length <= bed.missing) throw new ConnectError("there is none", Code.NotFound);
+          return { reply: { replyId: bed.runningReplyId } };
         },
         regenerateReply: (request) => {
           bed.regenerates.push(request);

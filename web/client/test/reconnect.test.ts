@@ -155,6 +155,33 @@ test("a signal that aborts leaves, and stops nothing", async () => {
   expect(bed.cancels).toEqual([]);
 });
 
+test("a turn that is stopped before it could be sent is not sent", async () => {
+  const world = new World();
+  world.isOnline = false;
+  const bed = new Bed([whole]);
+  bed.missing = 2;
+  const turnd = bed.turnd({ surroundings: world });
+  const reply = turnd.send({ conversationId: conversation, text: "hi" });
+  const stopped = reply.stop();
+  world.isOnline = true;
+  world.wake("online");
+  expect(await stopped).toBeUndefined();
+  expect(bed.cancels.map(({ target }) => target.value)).toEqual([reply.turnId, reply.turnId]);
+  expect([bed.turns, turnd.inFlight()]).toEqual([[], []]);
+});
+
+test("a turn that is stopped before its answer came, and had arrived, is stopped and its end is read", async () => {
+  const end = abandoned([], 6, RetryAdvice.REGENERATE);
+  const bed = new Bed([{ events: [], end: "hang" }, { events: [accepted(), { ...end, replyId: replyA }] }]);
+  bed.missing = 1;
+  bed.runningReplyId = replyA;
+  const reply = bed.turnd().send({ conversationId: conversation, text: "hi" });
+  await vi.waitFor(() => expect(bed.turns).toHaveLength(1));
+  expect(await reply.stop()).toMatchObject({ replyId: replyA });
+  expect(await reply.done).toMatchObject({ state: "abandoned" });
+  expect(bed.turns[1]?.input?.turnId).toBe(bed.turns[0]?.input?.turnId);
+});
+
 test("heartbeats are progress and no news", async () => {
   const beat = { events: [accepted(), started(replyA), heartbeat(replyA)] };
   const bed = new Bed([beat, beat, beat, whole]);

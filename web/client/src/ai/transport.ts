@@ -45,6 +45,8 @@ export class TurndChatTransport<M extends UIMessage = UIMessage> implements Chat
 
   private readonly turnd: Turnd;
   private readonly known = new Map<string, KnownTurn>();
+  /** The reply that is being streamed, by chat. */
+  private readonly running = new Map<string, Reply>();
 
   constructor(private readonly options: TurndChatTransportOptions<M>) {
     this.turnd = options.turnd;
@@ -71,7 +73,8 @@ export class TurndChatTransport<M extends UIMessage = UIMessage> implements Chat
 
   /** Stops what runs in a chat, from whichever page or device it was sent. Its stream ends with a chunk of type abort. */
   async stop(chatId: string): Promise<void> {
-    await this.turnd.stop(conversationIdForChat(chatId));
+    const reply = this.running.get(chatId);
+    await (reply === undefined ? this.turnd.stop(conversationIdForChat(chatId)) : reply.stop());
   }
 
   /**
@@ -173,9 +176,14 @@ export class TurndChatTransport<M extends UIMessage = UIMessage> implements Chat
 
   private async *chunks(reply: Reply, shown: Shown): AsyncGenerator<UIMessageChunk, void, undefined> {
     const writer = new ChunkWriter(shown.turnId, shown.continues ?? false);
-    for await (const snapshot of reply) {
-      this.learn(shown, snapshot);
-      yield* writer.write(snapshot);
+    this.running.set(shown.chatId, reply);
+    try {
+      for await (const snapshot of reply) {
+        this.learn(shown, snapshot);
+        yield* writer.write(snapshot);
+      }
+    } finally {
+      if (this.running.get(shown.chatId) === reply) this.running.delete(shown.chatId);
     }
   }
 

@@ -1,4 +1,5 @@
 import { useDeferredValue, useMemo, useRef, useState } from "react";
+import type { Conversation } from "../api/wire";
 import { Failed } from "../app/Failed";
 import { Link, navigate, paths } from "../app/router";
 import { useShortcuts } from "../app/shortcuts";
@@ -56,20 +57,13 @@ export function ConversationList({ current }: { current: string }) {
               aria-current={c.conversationId === current ? "page" : undefined}
               className="conversation"
             >
-              <span className="conversation-name" dir="auto">
-                {nameOf(c)}
-              </span>
-              <span className="conversation-facts">
-                {c.runningReplyId && <span className="badge running">running</span>}
-                {Object.entries(c.labels)
-                  .slice(0, 3)
-                  .map(([name, value]) => (
-                    <span key={name} className="label" dir="auto">
-                      {value ? `${name}=${value}` : name}
-                    </span>
-                  ))}
+              <span className="conversation-line">
+                <span className="conversation-name" dir="auto">
+                  {nameOf(c)}
+                </span>
                 <time>{ago(milliseconds(c.updateTime))}</time>
               </span>
+              <Facts conversation={c} />
             </Link>
           </li>
         ))}
@@ -85,5 +79,20 @@ export function ConversationList({ current }: { current: string }) {
       )}
       {creating && <NewConversation onClose={() => setCreating(false)} />}
     </nav>
+  );
+}
+
+function Facts({ conversation }: { conversation: Conversation }) {
+  const labels = Object.entries(conversation.labels).slice(0, 3);
+  if (labels.length === 0 && !conversation.runningReplyId) return null;
+  return (
+    <span className="conversation-line">
+      {conversation.runningReplyId && <span className="badge running">running</span>}
+      {labels.map(([name, value]) => (
+        <span key={name} className="label" dir="auto">
+          {value ? `${name}=${value}` : name}
+        </span>
+      ))}
+    </span>
   );
 }

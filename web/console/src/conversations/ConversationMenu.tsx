@@ -15,10 +15,10 @@ export function ConversationMenu({ conversation }: { conversation: Conversation 
   const close = () => setOpen("");
   return (
     <>
-      <button type="button" onClick={() => setOpen("settings")}>
+      <button type="button" className="small" onClick={() => setOpen("settings")}>
         Rename
       </button>
-      <button type="button" className="danger" onClick={() => setOpen("delete")}>
+      <button type="button" className="small danger" onClick={() => setOpen("delete")}>
         Delete
       </button>
       {open === "settings" && <EditConversation conversation={conversation} onClose={close} />}

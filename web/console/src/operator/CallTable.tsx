@@ -2,7 +2,7 @@ import { CallClass, type ProviderCall, type Reply } from "../api/wire";
 import { Link, paths } from "../app/router";
 import { cost, count, estimated } from "../words/amounts";
 import { classes } from "../words/states";
-import { milliseconds, moment, span } from "../words/times";
+import { milliseconds, moment, span, when } from "../words/times";
 
 /** Provider calls, one a row. */
 export function CallTable({ calls, replies, places = false }: { calls: ProviderCall[]; replies?: Reply[]; places?: boolean }) {
@@ -58,7 +58,7 @@ export function CallTable({ calls, replies, places = false }: { calls: ProviderC
               <Tokens call={call} />
               <td className="number">{cost(call.usage?.costMicros ?? 0n)}</td>
               <td className="number">{took(call)}</td>
-              <td>{moment(call.createTime)}</td>
+              <td title={moment(call.createTime)}>{when(call.createTime)}</td>
               <td>{call.wasteCause}</td>
             </tr>
           ))}

@@ -1,3 +1,4 @@
+import { useEffect, useRef, useState, type RefObject } from "react";
 import { percent } from "../words/amounts";
 
 export interface Bar {
@@ -9,26 +10,27 @@ export interface Bar {
   any: boolean;
 }
 
-const WIDTH = 720;
-const HEIGHT = 150;
-const LEFT = 44;
-const BOTTOM = 22;
-const TOP = 8;
+const HEIGHT = 190;
+const LEFT = 48;
+const RIGHT = 12;
+const BOTTOM = 26;
+const TOP = 14;
 
 /** Shares over time as bars. The table below it says the same to those who don't see it. */
 export function Chart({ title, bars, tone }: { title: string; bars: Bar[]; tone: string }) {
   const top = ceiling(Math.max(...bars.map((bar) => bar.share), 0));
-  const step = (WIDTH - LEFT) / Math.max(1, bars.length);
+  const [width, place] = useWidth();
+  const step = (width - LEFT - RIGHT) / Math.max(1, bars.length);
   const y = (share: number) => TOP + (HEIGHT - BOTTOM - TOP) * (1 - share / top);
-  const every = Math.ceil(bars.length / 6);
+  const every = Math.ceil(64 / step);
   return (
     <figure className="chart">
       <figcaption>{title}</figcaption>
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`${title}: ${percent(bars.at(-1)?.share ?? 0)} in the last window`}>
+      <svg ref={place} height={HEIGHT} role="img" aria-label={`${title}: ${percent(bars.at(-1)?.share ?? 0)} in the last window`}>
         {[0, top / 2, top].map((mark) => (
           <g key={mark} className="grid">
-            <line x1={LEFT} x2={WIDTH} y1={y(mark)} y2={y(mark)} />
-            <text x={LEFT - 6} y={y(mark) + 4} textAnchor="end">
+            <line x1={LEFT} x2={width - RIGHT} y1={y(mark)} y2={y(mark)} />
+            <text x={LEFT - 8} y={y(mark) + 4} textAnchor="end">
               {percent(mark)}
             </text>
           </g>
@@ -39,7 +41,7 @@ export function Chart({ title, bars, tone }: { title: string; bars: Bar[]; tone:
               <title>{`${bar.name}: ${percent(bar.share)}, ${bar.note}`}</title>
             </rect>
             {at % every === 0 && (
-              <text x={LEFT + at * step + 1} y={HEIGHT - 6}>
+              <text x={LEFT + at * step + 1} y={HEIGHT - 8}>
                 {bar.name}
               </text>
             )}
@@ -59,4 +61,18 @@ function extent(bar: Bar, y: (share: number) => number): { y: number; height: nu
 
 function ceiling(share: number): number {
   return [0.01, 0.02, 0.05, 0.1, 0.2, 0.5].find((step) => share <= step) ?? 1;
+}
+
+/** The width that a picture has on the page, so that it is drawn to measure and its letters stay as large as others. */
+function useWidth(): [number, RefObject<SVGSVGElement | null>] {
+  const place = useRef<SVGSVGElement>(null);
+  const [width, setWidth] = useState(720);
+  useEffect(() => {
+    const picture = place.current;
+    if (!picture) return;
+    const sizes = new ResizeObserver(() => setWidth(Math.max(240, picture.clientWidth)));
+    sizes.observe(picture);
+    return () => sizes.disconnect();
+  }, []);
+  return [width, place];
 }

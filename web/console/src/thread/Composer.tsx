@@ -40,7 +40,7 @@ export function Composer({ running, given, onSend, onStop }: Props) {
   };
   return (
     <form
-      className="composer"
+      className={running ? "composer busy" : "composer"}
       onSubmit={(event) => {
         event.preventDefault();
         send();
@@ -62,7 +62,7 @@ export function Composer({ running, given, onSend, onStop }: Props) {
         aria-label="Your turn"
         dir="auto"
       />
-      <div className="row">
+      <div className="composer-acts">
         {running && (
           <label className="inline">
             <span className="hint">While a reply runs</span>

@@ -23,8 +23,16 @@ export function useStayBelow(of: string, ready: boolean): { mark: RefObject<HTML
   }, [of]);
   useLayoutEffect(() => {
     const box = scroller();
-    if (ready && below.current && box) box.scrollTop = box.scrollHeight;
-  });
+    const thread = mark.current?.parentElement;
+    if (!ready || !box || !thread) return;
+    const follow = () => {
+      if (below.current) box.scrollTop = box.scrollHeight;
+    };
+    follow();
+    const sizes = new ResizeObserver(follow);
+    sizes.observe(thread);
+    return () => sizes.disconnect();
+  }, [of, ready]);
 
   return { mark, stay: useCallback(() => void (below.current = true), []) };
 }

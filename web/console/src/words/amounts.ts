@@ -19,7 +19,7 @@ export function cost(micros: bigint): string {
 }
 
 export function percent(share: number): string {
-  return `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
+  return `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0).replace(/\.0$/, "")} %`;
 }
 
 export function estimated(usage: Usage | undefined): boolean {

@@ -38,6 +38,16 @@ export function ago(ms: number | undefined, now = Date.now()): string {
 
 const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
+const today = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+
+/** When it was: only the time of day, if that is today. */
+export function when(time: Timestamp | undefined): string {
+  const ms = milliseconds(time);
+  if (ms === undefined) return "";
+  const sameDay = new Date(ms).toDateString() === new Date().toDateString();
+  return (sameDay ? today : clock).format(ms);
+}
+
 export function moment(time: Timestamp | undefined): string {
   const ms = milliseconds(time);
   return ms === undefined ? "" : clock.format(ms);
