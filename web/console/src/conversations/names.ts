@@ -1,8 +1,9 @@
 import type { Conversation } from "../api/wire";
+import { shortId } from "../words/ids";
 
 /** What a conversation is called: its title, else the beginning of its id. */
 export function nameOf(conversation: Conversation): string {
-  return conversation.title.trim() || `Untitled ${conversation.conversationId.slice(0, 8)}`;
+  return conversation.title.trim() || `Untitled ${shortId(conversation.conversationId)}`;
 }
 
 /** Labels as one writes them, name=value on a line each. */

@@ -3,6 +3,7 @@ import { Link, paths } from "../app/router";
 import { cost, count, estimated } from "../words/amounts";
 import { classes } from "../words/states";
 import { milliseconds, moment, span, when } from "../words/times";
+import { shortId } from "../words/ids";
 
 /** Provider calls, one a row. */
 export function CallTable({ calls, replies, places = false }: { calls: ProviderCall[]; replies?: Reply[]; places?: boolean }) {
@@ -38,7 +39,7 @@ export function CallTable({ calls, replies, places = false }: { calls: ProviderC
             <tr key={call.callId}>
               {places && (
                 <td>
-                  <Link to={paths.conversation(call.conversationId, call.replyId)}>{call.conversationId.slice(0, 8)}</Link>
+                  <Link to={paths.conversation(call.conversationId, call.replyId)}>{shortId(call.conversationId)}</Link>
                 </td>
               )}
               {replies && <td>{attemptOf(attempts.get(call.replyId))}</td>}

@@ -9,6 +9,7 @@ import { many } from "../words/amounts";
 import { milliseconds, moment, span } from "../words/times";
 import { NeedsScope } from "./NeedsScope";
 import { Resolve } from "./Resolve";
+import { shortId } from "../words/ids";
 
 /** Replies of unknown outcome, for an operator to decide. */
 export function HeldPage() {
@@ -52,7 +53,7 @@ function HeldReply({ reply, onResolved }: { reply: Reply; onResolved: () => void
   return (
     <li className="card">
       <div className="row spread">
-        <Link to={paths.conversation(reply.conversationId, reply.replyId)}>Conversation {reply.conversationId.slice(0, 8)}</Link>
+        <Link to={paths.conversation(reply.conversationId, reply.replyId)}>Conversation {shortId(reply.conversationId)}</Link>
         <span className="badge held">held</span>
       </div>
       <dl className="facts">
@@ -67,7 +68,7 @@ function HeldReply({ reply, onResolved }: { reply: Reply; onResolved: () => void
         </dd>
         <dt>Attempt</dt>
         <dd>
-          {reply.attempt}, generation {reply.generation}, epoch {String(reply.epoch)}, {many(reply.usage?.providerCalls ?? 0, "call")}
+          {reply.attempt}, generation {reply.generation}, epoch {String(reply.epoch)}
         </dd>
         <dt>Written so far</dt>
         <dd>{many(reply.length, "byte")}</dd>

@@ -8,6 +8,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { CallTable } from "./CallTable";
 import { NeedsScope } from "./NeedsScope";
 import { Sums } from "./Sums";
+import { shortId } from "../words/ids";
 
 const DAY_MS = 86_400_000;
 
@@ -28,7 +29,7 @@ export function LedgerPage({ conversationId, turnId }: { conversationId: string;
         {conversationId ? (
           <>
             Provider calls of {turnId ? "a turn of " : ""}
-            <Link to={paths.conversation(conversationId)}>conversation {conversationId.slice(0, 8)}</Link>.{" "}
+            <Link to={paths.conversation(conversationId)}>conversation {shortId(conversationId)}</Link>.{" "}
             <Link to={paths.ledger()}>All of the last day</Link>
           </>
         ) : (

@@ -19,6 +19,7 @@ import { TurnView } from "./TurnView";
 import { useLive } from "./useLive";
 import { useStayBelow } from "./useStayBelow";
 import { useThread } from "./useThread";
+import { shortId } from "../words/ids";
 
 const POLL_MS = 4_000;
 
@@ -121,7 +122,7 @@ export function ConversationPage({ conversationId, at }: { conversationId: strin
 }
 
 function Head({ conversation, conversationId }: { conversation: Conversation | undefined; conversationId: string }) {
-  const name = conversation ? nameOf(conversation) : `Conversation ${conversationId.slice(0, 8)}`;
+  const name = conversation ? nameOf(conversation) : `Conversation ${shortId(conversationId)}`;
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);
   useEffect(() => {
