@@ -37,7 +37,7 @@ export async function* eventsOfLink(open: Open, world: World, leave: AbortSignal
   try {
     for (;;) {
       const { value, done } = await nextOf(messages, link.signal);
-      if (done === true) throw lostLink("the stream ended before a terminal event");
+      if (done === true) return;
       watch();
       if (value.event !== undefined) yield value.event;
     }

@@ -97,6 +97,17 @@ test("useChat's stop only leaves, and the transport's stops the reply (case C41)
   expect(chat.status).toBe("ready");
 });
 
+test("an abort stops the reply where it is said to", async () => {
+  const bed = new Bed([{ events: [accepted(), started(replyA), ...hello.slice(0, 2)], end: "hang" }]);
+  const transport = new TurndChatTransport<TurndUIMessage>({ turnd: bed.turnd(), onAbort: "cancel" });
+  const chat = new Chat<TurndUIMessage>({ id: conversation, transport });
+  const sent = chat.sendMessage({ text: "hi" });
+  await vi.waitFor(() => expect(textOf(chat.lastMessage)).toBe("Hel"));
+  await chat.stop();
+  await sent;
+  await vi.waitFor(() => expect(bed.cancels).toHaveLength(1));
+});
+
 test("a reload takes up the turn in flight, and shows the reply once", async () => {
   const bed = new Bed([
     { events: [accepted(), started(replyA), ...hello.slice(0, 2)], end: "hang" },

@@ -75,6 +75,24 @@ test("errors say what was wrong, and what to do", async () => {
   expect(turnd.inFlight()).toEqual([]);
 });
 
+test("the stop of a transport stops a reply that useChat streams, which keeps what was shown", async () => {
+  await product.plan({ ...gated("One two three."), on_client_gone: "stop" }, says("Whole."));
+  const turnd = client();
+  const transport = new TurndChatTransport<TurndUIMessage>({ turnd });
+  const id = `chat-${newTurnId()}`;
+  const chat = new Chat<TurndUIMessage>({ id, transport });
+  const sent = chat.sendMessage({ text: "hi" });
+  await product.arrived("mid");
+  await vi.waitFor(() => expect(chat.status).toBe("streaming"));
+  await transport.stop(id);
+  await sent;
+  expect([chat.status, chat.lastMessage?.metadata?.turnd?.end]).toEqual(["ready", "abandoned"]);
+  await vi.waitFor(async () => expect((await product.counts()).running).toBe(0), 5_000);
+  await chat.regenerate();
+  expect(chat.lastMessage?.parts.at(-1)).toMatchObject({ type: "text", text: "Whole." });
+  expect((await loadMessages(turnd, id)).map(({ metadata }) => metadata?.turnd?.generation)).toEqual([2, 2]);
+});
+
 test("useChat's messages, tools, edits and history go through", async () => {
   await product.plan(
     { blocks: [{ thinking: "hm", signature: "s" }, { tool_use: { id: "t1", name: "weather", input: '{"city":"Oslo"}' } }], stop_reason: "tool_use" },
