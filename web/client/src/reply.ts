@@ -95,6 +95,7 @@ export class Reply implements AsyncIterable<ReplySnapshot> {
       throw new TurndError("sending the same turn again does not help", { code: Code.FailedPrecondition });
     }
     this.follower.reopen(delay);
+    this.running?.leave.abort(); // what has ended may not have let go yet
     this.start();
     return this;
   }

@@ -3,7 +3,7 @@ import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { expect, test, vi } from "vitest";
-import { adviceFor, ErrorReason, newTurnId, RetryAdvice, type Surroundings, TurndError, turnIdFor } from "../src/index.js";
+import { adviceFor, ErrorReason, type Event, newTurnId, type ReplySnapshot, RetryAdvice, type Surroundings, TurndError, turnIdFor } from "../src/index.js";
 import { asUuid } from "../src/turn_id.js";
 import { Bed } from "./bed.js";
 import { abandoned, accepted, completed, conversation, heartbeat, replyA, replyB, restarted, started, text } from "./events.js";
@@ -204,6 +204,26 @@ test("another attempt is made only when it is asked for, and only where that is 
   expect(bed.waits).toEqual([2000]);
   expect(() => reply.again()).toThrow(TurndError);
   expect(new Set(bed.turns.map(({ input }) => input?.turnId)).size).toBe(1);
+});
+
+test("another attempt can be asked for at any moment after the end", async () => {
+  const part = hello.slice(0, 2);
+  const lost = { events: [accepted(), started(replyA), ...part, abandoned(part, 1, RetryAdvice.SAME_ID_AFTER_WAIT, 2)] };
+  const other = text(replyB, "Hi");
+  const next = { events: [accepted(), restarted(replyA, replyB), started(replyB, 2), ...other, completed(other)] };
+  for (let moments = 0; moments < 12; moments++) {
+    const bed = new Bed([lost, next]);
+    const whole = await new Promise<ReplySnapshot>((resolve, reject) => {
+      const again = async () => {
+        for (let i = 0; i < moments; i++) await Promise.resolve();
+        reply.again().done.then(resolve, reject);
+      };
+      const onEvent = ({ kind }: Event) => void (kind.case === "abandoned" && again());
+      const reply = bed.turnd().send({ conversationId: conversation, text: "hi", onEvent });
+    });
+    expect(whole, `${moments} moments after it`).toMatchObject({ state: "completed", text: "Hi" });
+    expect(bed.waits).toEqual([2000]);
+  }
 });
 
 test("ids are the Go client's own", () => {
