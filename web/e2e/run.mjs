@@ -1,4 +1,10 @@
-// run.mjs [PLAY...]: plays scenes in a real browser against the built service. Without a name it plays all that there are.
+// run.mjs [PLAY...] [--only=WORDS]: plays scenes in a real browser against the built service. Without a name it plays all that
+// there are; SHORT=1 leaves those that are marked short.
+//
+// A play is a folder with scenes.mjs, which exports `scenes`: a name, whether it is short, options of the browser's context, and
+// `play`. That gets the folder of this run, the provider, the service, a browser with storage of its own (`open`, `shot`), a
+// function for another one (`context`), one that takes a screenshot (`shot`), and one for what has to be stopped after the scene
+// (`later`); it returns figures, of which the provider's count is one. Anything it throws fails the scene.
 import { fileURLToPath } from "node:url";
 import { openContext, startBrowser } from "./lib/browser.mjs";
 import { playAll } from "./lib/report.mjs";

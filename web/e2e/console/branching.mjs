@@ -1,7 +1,7 @@
 // Scenes of versions of a turn, of tool calls and of what else a reply can hold.
 import assert from "node:assert/strict";
 import { eventually } from "../lib/report.mjs";
-import { begin, gated, lastReply, partly, say, settled, stored, turnsOf, whole } from "./steps.mjs";
+import { begin, gated, lastReply, newId, partly, say, settled, stored, turnsOf, whole } from "./steps.mjs";
 
 const edit = {
   name: "edit and go back",
@@ -88,6 +88,40 @@ const kinds = {
   },
 };
 
+const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+const images = {
+  name: "images",
+  play: async ({ browser, server, provider, shot }) => {
+    const elsewhere = "https://images.example.invalid/cat.png";
+    const input = {
+      turnId: newId(),
+      content: [
+        { text: { text: "What is in these?" } },
+        { image: { mediaType: "image/png", data: pixel } },
+        { image: { mediaType: "image/png", url: elsewhere } },
+        { document: { mediaType: "text/plain", title: "notes.txt", data: Buffer.from("a note").toString("base64") } },
+      ],
+    };
+    const response = await fetch(`${server.url}/v1/turns`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(input) });
+    const submitted = await response.json();
+    assert.ok(response.ok, JSON.stringify(submitted));
+    const page = await browser.context.newPage();
+    const asked = [];
+    page.on("request", (request) => asked.push(request.url()));
+    await page.goto(`${server.url}/c/${submitted.turn.conversationId}`);
+    await whole(page);
+    const shown = page.locator("main img");
+    assert.equal(await shown.count(), 1, "only what the turn has in itself");
+    await eventually("the image is there", () => shown.evaluate((image) => image.naturalWidth === 1));
+    await page.getByRole("link", { name: elsewhere }).waitFor();
+    await page.getByRole("link", { name: "notes.txt" }).waitFor();
+    assert.deepEqual(asked.filter((url) => !url.startsWith(server.url) && !url.startsWith("blob:")), [], "asked of others");
+    await shot(page, "");
+    return { generations: (await provider.counts()).generations };
+  },
+};
+
 const refused = {
   name: "failed and tried again",
   play: async ({ browser, server, provider, shot }) => {
@@ -134,4 +168,4 @@ const deleted = {
   },
 };
 
-export const scenes = [edit, tools, kinds, refused, deleted];
+export const scenes = [edit, tools, kinds, images, refused, deleted];

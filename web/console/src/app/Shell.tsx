@@ -8,6 +8,7 @@ import { WorkersPage } from "../operator/WorkersPage";
 import { ConversationPage } from "../thread/ConversationPage";
 import { Help } from "./Help";
 import { IdentityPage } from "./IdentityPage";
+import { Mishap } from "./Mishap";
 import { Page } from "./Page";
 import { useReach } from "./reach";
 import { Link, navigate, parse, paths, useHref, type Route } from "./router";
@@ -68,7 +69,9 @@ export function Shell() {
       <div className={talking ? `body at-${route.page}` : "body"} key={route.page === "identity" ? "identity" : `${who.key} ${who.tenant} ${who.subject}`}>
         {talking && <ConversationList current={route.page === "conversation" ? route.conversationId : ""} />}
         <main id="content" tabIndex={-1}>
-          <Content route={route} />
+          <Mishap key={route.page === "conversation" ? route.conversationId : route.page}>
+            <Content route={route} />
+          </Mishap>
         </main>
       </div>
       {help && <Help onClose={() => setHelp(false)} />}
