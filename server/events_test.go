@@ -251,3 +251,19 @@ func TestAnEventStreamIsReadByGETAlone(t *testing.T) {
 		require.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode, method)
 	}
 }
+
+func TestATurnInLineIsToldItsPlaceAndHasNoCursorYet(t *testing.T) {
+	f := newFake()
+	f.onTarget = func(turns.Caller, turns.ConversationID, turns.RowID) (turns.ConversationKey, turns.Reply, error) {
+		return turns.ConversationKey{}, turns.Reply{Conversation: conversationID, Turn: turnID}, nil
+	}
+	f.onWait = func(context.Context, turns.TurnID) iter.Seq2[turns.Event, error] {
+		return say(nil, append([]turns.Event{turns.Queued{Position: 2}}, story()...)...)
+	}
+	h := start(t, f)
+	got := all(t, source(t, h, turnEvents).Body)
+	require.Equal(t, "queued", got[0].kind)
+	require.Empty(t, got[0].id)
+	require.Equal(t, int32(2), got[0].event.GetQueued().GetPosition())
+	require.Equal(t, replyID.String()+":0", got[1].id)
+}

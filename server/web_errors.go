@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/turnd/turnd/turns"
 )
@@ -47,9 +49,7 @@ func refuse(w http.ResponseWriter, r *http.Request, code int, err error) {
 	w.Header().Del("Content-Length")
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	if wait := retryDelay(st); wait > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(wait))
-	}
+	hintRetry(w.Header(), st)
 	w.WriteHeader(code)
 	_, _ = w.Write(errorBody(r, st.Proto()))
 }
@@ -65,14 +65,14 @@ func errorBody(r *http.Request, st *spb.Status) []byte {
 	return body
 }
 
-// retryDelay is in whole seconds, rounded up.
-func retryDelay(st *status.Status) int {
+// hintRetry says in the way of HTTP how long to wait, in whole seconds, rounded up.
+func hintRetry(h http.Header, st *status.Status) {
 	for _, d := range st.Details() {
 		if d, ok := d.(*errdetails.RetryInfo); ok {
-			return int((d.GetRetryDelay().AsDuration() + 999_999_999) / 1_000_000_000)
+			wait := d.GetRetryDelay().AsDuration()
+			h.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 		}
 	}
-	return 0
 }
 
 // connectDetail is a detail as Connect writes it.
@@ -174,6 +174,10 @@ func (t *typedWriter) finish(r *http.Request) {
 	var found untyped
 	isJSON := json.Unmarshal(t.body.Bytes(), &found) == nil
 	if isJSON && len(found.Details) > 0 {
+		var st spb.Status
+		if protojson.Unmarshal(t.body.Bytes(), &st) == nil { // else it is an error of Connect's
+			hintRetry(t.Header(), status.FromProto(&st))
+		}
 		t.ResponseWriter.WriteHeader(t.code)
 		_, _ = t.ResponseWriter.Write(t.body.Bytes())
 		return

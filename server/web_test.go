@@ -133,6 +133,10 @@ func TestErrorsHaveTheirDetailsInEachDialect(t *testing.T) {
 			return turns.Submission{}, &turns.Error{Code: turns.CodeOverloaded, Problem: "the queue is full"}
 		}
 		h := start(t, f)
+		resp, body := exchange(t, h, http.MethodPost, "/v1/turns", turnBody)
+		require.Equal(t, http.StatusTooManyRequests, resp.StatusCode)
+		require.Equal(t, "1", resp.Header.Get("Retry-After"))
+		require.Equal(t, "OVERLOADED", info(t, restError(t, body), codes.ResourceExhausted).GetReason())
 		_, err := webClient[turnsv1.SubmitTurnRequest, turnsv1.SubmitTurnResponse](t, h, turnsv1.TurnService_SubmitTurn_FullMethodName, opts...).
 			CallUnary(t.Context(), connect.NewRequest(&turnsv1.SubmitTurnRequest{Input: input()}))
 		err = asStatus(t, err)
