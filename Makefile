@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants edges e2e history broken chaos chaos-selftest model wire
+.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants edges e2e example-usechat example-eventsource example-follower history broken chaos chaos-selftest model wire
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -100,6 +100,15 @@ edges: ## Show that curl, grpcurl, buf curl and a generated client each send and
 
 e2e: ## Show in a real browser that what is sent once is made once, whatever happens to the page (SHORT=1).
 	$(VERDICT) e2e .ci/e2e
+
+example-usechat: ## Start a chat page with useChat, and turnd with the demo model behind it.
+	@exec .ci/clean .ci/example usechat
+
+example-eventsource: ## Start a chat page with a bare EventSource, and turnd with the demo model behind it.
+	@exec .ci/clean .ci/example eventsource
+
+example-follower: ## Send a few turns to turnd with the demo model, and run the service that follows their replies.
+	@exec .ci/clean .ci/example follower
 
 history: ## Show that no history makes an invalid request: a million builds on five wires, judged from outside (SHORT=1, SEED=n).
 	$(VERDICT) history .ci/history

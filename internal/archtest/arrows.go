@@ -54,6 +54,7 @@ var arrows = []arrow{
 	{From: "./server/servertest/...", To: []string{"./..."}, Why: "a whole server is put together here"},
 	{From: "./server/...", To: []string{"./turns", "./turns/access", "./turns/live/...", "./proto/...", "./server/..."}, Why: "the server talks to the domain, and never to a store or a model"},
 	{From: "./client/...", To: []string{"./proto/...", "./client/..."}, Why: "a client knows the wire alone, as one in another language does"},
+	{From: "./examples/...", To: []string{"./proto/...", "./client/...", "./examples/..."}, Why: "an example knows what a program elsewhere can know"},
 	{From: "./internal/telemetry/...", To: []string{"./turns"}, Why: "telemetry wraps the domain's ports"},
 	{From: "./internal/pgtest/...", To: []string{"./migrations/..."}, Why: "a throw-away Postgres knows the schema, and nothing of what is stored in it"},
 	{From: "./internal/certs/...", Why: "certificates are files, and know nothing of the house"},

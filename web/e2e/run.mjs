@@ -10,7 +10,7 @@ import { openContext, startBrowser } from "./lib/browser.mjs";
 import { playAll } from "./lib/report.mjs";
 import { startProvider, startTurnd, withFolder } from "./lib/servers.mjs";
 
-const plays = ["console"];
+const plays = ["console", "usechat", "eventsource"];
 
 const args = process.argv.slice(2);
 const wanted = args.filter((arg) => !arg.startsWith("--"));
@@ -20,7 +20,7 @@ const short = !!process.env.SHORT;
 const scenes = [];
 for (const play of wanted.length > 0 ? wanted : plays) {
   const module = await import(`./${play}/scenes.mjs`);
-  scenes.push(...module.scenes.map((scene) => ({ ...scene, name: `${play} ${scene.name}` })));
+  scenes.push(...module.scenes.map((scene) => ({ ...scene, of: play, name: `${play} ${scene.name}` })));
 }
 const chosen = scenes.filter((scene) => (only ? scene.name.includes(only) : !short || scene.short));
 
@@ -55,7 +55,7 @@ const well = await withFolder(async (folder) => {
         throw error;
       } finally {
         for (const c of contexts) await c.close();
-        for (const end of ends) await end();
+        for (const end of ends.reverse()) await end();
       }
     });
   } finally {

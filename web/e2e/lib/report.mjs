@@ -23,8 +23,15 @@ export async function playAll(name, scenes, stage) {
   }
   const seconds = Math.round((Date.now() - started) / 1000);
   if (failed.length > 0) console.log(`FAIL ${name} ${failed.length} of ${scenes.length} scenes failed: ${failed.join(", ")}`);
-  else console.log(`PASS ${name} scenes=${scenes.length} screenshots=${shots} seconds=${seconds}`);
+  else console.log(`PASS ${name} scenes=${scenes.length} ${partsOf(scenes)} screenshots=${shots} seconds=${seconds}`);
   return failed.length === 0;
+}
+
+/** How many scenes are of which play. */
+function partsOf(scenes) {
+  const counts = new Map();
+  for (const { of } of scenes) counts.set(of, (counts.get(of) ?? 0) + 1);
+  return [...counts].map(([of, count]) => `${of}=${count}`).join(" ");
 }
 
 function within(time, promise) {

@@ -47,7 +47,11 @@ async function serve(folder, name, args) {
     clearTimeout(late);
     return status;
   };
-  return { ready, stop, log: () => log };
+  const kill = () => {
+    child.kill("SIGKILL");
+    return ended;
+  };
+  return { ready, stop, kill, log: () => log };
 }
 
 async function readyFile(file, ended, log) {
@@ -87,22 +91,27 @@ export async function startProvider(folder) {
   };
 }
 
-/** The service on SQLite in a folder of its own, with a model of the provider's and a careful one that holds what is unclear. */
-export async function startTurnd(folder, provider, { name = "turnd", args = [] } = {}) {
+/**
+ * The service on SQLite in a folder of its own, with a model of the provider's, a careful one that holds what is unclear, and
+ * one that answers in the background and can be asked for its answer again.
+ */
+export async function startTurnd(folder, provider, { name = "turnd", model = "demo", args = [] } = {}) {
   const models = join(folder, `${name}-models.json`);
   const endpoint = {
     wire: "anthropic.messages",
     base_url: provider.url,
     prices: { input: 3, output: 15, cache_read: 0.3, cache_write: 3.75 },
   };
+  const background = { wire: "openai.responses", base_url: provider.url, capabilities: { resume: true, cancel: true } };
+  const alone = (endpoint, model) => ({ route: [{ endpoint, model }] });
   await writeFile(models, JSON.stringify({
     version: 1,
-    default_model: "demo",
-    endpoints: { scripted: endpoint, careful: { ...endpoint, on_ambiguous: "hold" } },
-    models: { demo: { route: [{ endpoint: "scripted", model: "demo" }] }, careful: { route: [{ endpoint: "careful", model: "careful" }] } },
+    default_model: model,
+    endpoints: { scripted: endpoint, careful: { ...endpoint, on_ambiguous: "hold" }, background },
+    models: { demo: alone("scripted", "demo"), careful: alone("careful", "careful"), background: alone("background", "background") },
   }));
   const database = `sqlite://${join(folder, `${name}.db`)}`;
   const flags = ["--listen", "127.0.0.1:0", "--models", models, "--data-dir", folder, "--database-url", database, "--backoff", "50ms", "--grace", "1s"];
-  const { ready, stop, log } = await serve(folder, name, ["serve", "--worker-name", "e2e", ...flags, ...args]);
-  return { url: `http://${ready.listen}`, database, stop, log };
+  const { ready, ...process } = await serve(folder, name, ["serve", "--worker-name", "e2e", ...flags, ...args]);
+  return { url: `http://${ready.listen}`, database, ...process };
 }

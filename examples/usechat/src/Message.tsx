@@ -1,0 +1,30 @@
+import { getToolName, isToolUIPart } from "ai";
+import type { TurndUIMessage } from "@turnd/client/ai";
+import { type AnswerCall, ToolCall } from "./ToolCall";
+
+type Part = TurndUIMessage["parts"][number];
+
+export function Message({ message, answerCall }: { message: TurndUIMessage; answerCall: AnswerCall }) {
+  return (
+    <article className={message.role} aria-label={message.role}>
+      {message.parts.map((part, i) => <MessagePart key={i} part={part} answerCall={answerCall} />)}
+      {message.role === "assistant" && message.metadata?.turnd?.end === "abandoned" && <p role="note">Ended before it was whole.</p>}
+    </article>
+  );
+}
+
+function MessagePart({ part, answerCall }: { part: Part; answerCall: AnswerCall }) {
+  if (isToolUIPart(part)) return <ToolCall name={getToolName(part)} part={part} answerCall={answerCall} />;
+  switch (part.type) {
+    case "text":
+      return <p className="text">{part.text}</p>;
+    case "reasoning":
+      return <details><summary>Thinking</summary>{part.text}</details>;
+    case "data-turnd-held":
+      return <p role="note">Nobody knows yet what came of this reply. Ask again later; nothing is sent twice.</p>;
+    case "data-turnd-restarted":
+      return <p role="note">Another attempt took over here.</p>;
+    default:
+      return null;
+  }
+}
