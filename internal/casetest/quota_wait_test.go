@@ -160,3 +160,42 @@ func TestWhatHasEndedElsewhereUnsettledNeverBlocks(t *testing.T) {
 		w.serve().turn(ask(newID(), newID(), "hi"), nil).completes()
 	})
 }
+
+func TestReplaysAreAnsweredWhileTheTurnsOfOneSubjectWaitForItsQuota(t *testing.T) {
+	w := postgresWorld(t)
+	w.settings.Submissions = turns.SubmissionLimits{SubjectTurns: 1000}
+	faults := storetest.NewFaults(w.store())
+	s := w.serveOn(faults)
+	submit := func(subject string, in *turnsv1.TurnInput) error {
+		_, err := s.turns.SubmitTurn(w.subject(subject), &turnsv1.SubmitTurnRequest{Input: in})
+		return err
+	}
+	known := ask(newID(), newID(), "hi")
+	require.NoError(t, submit("ann", known))
+	require.NoError(t, submit("ben", ask(newID(), newID(), "hi")))
+	w.eventually(func() bool { return w.number(qSettled) == 2 })
+
+	elsewhere, err := w.db.BeginTx(w.ctx, nil)
+	require.NoError(t, err)
+	defer func() { _ = elsewhere.Rollback() }()
+	_, err = elsewhere.ExecContext(w.ctx, `UPDATE quotas SET turns = turns WHERE subject = 'ben'`)
+	require.NoError(t, err)
+	const many = 40 // and the pool has fewer than ten connections
+	looked, came := faults.Calls("Lookup"), make(chan error, many)
+	for range many {
+		go func() { came <- submit("ben", ask(newID(), newID(), "hi")) }()
+	}
+	w.eventually(func() bool { return faults.Calls("Lookup") >= looked+many })
+	w.eventually(func() bool {
+		return w.number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
+	})
+	for range 30 {
+		require.NoError(t, submit("ann", known))
+	}
+	require.NoError(t, submit("ann", ask(newID(), newID(), "new")), "and so is a new turn of another subject")
+	require.Empty(t, came, "the others wait still")
+	require.NoError(t, elsewhere.Rollback())
+	for range many {
+		require.NoError(t, <-came)
+	}
+}
