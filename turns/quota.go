@@ -98,9 +98,12 @@ type Quotas interface {
 	// SettleOpen settles reservations whose turns have come to an end, the oldest first and at most limit: those of a
 	// tenant's subject, or of the whole tenant if subject is empty, or of all if tenant is empty too. It says how many it settled.
 	SettleOpen(ctx context.Context, tenant Tenant, subject string, limit int) (settled int, err error)
-	// QuotaUsed reads what a subject is charged with today, by the name that it is counted as, or the tenant if that is empty. It locks nothing: by the time it is
-	// read a claim may have changed it.
+	// QuotaUsed reads what a subject is charged with today, by the name that it is counted as, or the tenant if that is empty.
+	// It locks nothing: by the time it is read a claim may have changed it.
 	QuotaUsed(ctx context.Context, tenant Tenant, subject string) (QuotaUse, error)
+	// QuotaSettled reads what of the same is settled. The rest is held for turns that run, are held or stand in line, or that
+	// have ended and are not settled yet: what they turn out not to take is given back. It says nothing of Ahead.
+	QuotaSettled(ctx context.Context, tenant Tenant, subject string) (QuotaUse, error)
 	// ForgetQuotas removes quotas and settled reservations of days that ended longer than age ago, at most limit of each. It
 	// says whether more are left.
 	ForgetQuotas(ctx context.Context, age time.Duration, limit int) (more bool, err error)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"strconv"
+	"time"
 )
 
 // unknownOutput is what a reply is thought to take where neither its options nor its endpoint bound it.
@@ -45,46 +46,73 @@ func (r *Reservation) again() *Reservation {
 	return &free
 }
 
+// heldPause is when to come again for what running turns hold: a reply takes from seconds to minutes, and each time costs a
+// look.
+const heldPause = 10 * time.Second
+
 // met acts on a limit that a reservation has met: the first time that is a quota, what has ended and still counts in full is
 // settled, and nil asks to look again; else it refuses.
 func (a *arrival) met(ctx context.Context, m LimitMet) error {
-	if m.Limit == LimitSubmissions {
+	switch {
+	case m.Limit == LimitSubmissions:
 		return tooManySubmissions(m.Max, m.Wait)
-	}
-	if !a.settledOpen && m.Asked <= m.Max {
+	case m.Asked > m.Max:
+		return tooLargeForADay(m, a.caller)
+	case !a.settledOpen:
 		a.settledOpen = true
-		return a.settleOpen(ctx, a.caller, m.OfTenant)
+		return a.settleEnded(ctx, a.caller, m.OfTenant)
 	}
-	return quotaExceeded(m, a.caller)
+	settled, err := a.settledOf(ctx, a.caller, m)
+	if err != nil {
+		return err
+	}
+	return quotaExceeded(m, a.caller, settled)
 }
 
-// settleOpen settles what has ended of a subject, or of its whole tenant.
-func (s *Service) settleOpen(ctx context.Context, c Caller, ofTenant bool) error {
-	if ofTenant {
-		c.Subject = ""
+// comesBack says that a limit would not be met if the turns that hold something of it gave it all back.
+func (m LimitMet) comesBack(settled QuotaUse) bool { return settled.of(m.Limit)+m.Asked <= m.Max }
+
+// of is the part of a use that a kind of limit bounds.
+func (u QuotaUse) of(kind LimitKind) int64 {
+	if kind == LimitTurns {
+		return u.Turns
 	}
-	for range settlePages {
-		n, err := s.store.SettleOpen(ctx, c.Tenant, c.Subject, settlePage)
-		if err != nil || n < settlePage {
-			return err
-		}
-	}
-	return nil
+	return u.Tokens
 }
 
-// quotaExceeded says which quota is used up, and what helps.
-func quotaExceeded(m LimitMet, c Caller) *Error {
+// quotaError is a refusal for a quota, without its words.
+func quotaError(m LimitMet, c Caller) (e *Error, scope string) {
 	scope, whose := scopeSubject, scopeSubject+":"+c.Subject
 	if m.OfTenant {
 		scope, whose = scopeTenant, scopeTenant
 	}
-	e := &Error{Code: CodeQuotaExceeded, RetryAfter: m.Wait, Meta: map[string]string{
+	return &Error{Code: CodeQuotaExceeded, Meta: map[string]string{
 		"quota": string(m.Limit), "scope": scope, "subject": whose, "limit": strconv.FormatInt(m.Max, 10),
-		"used": strconv.FormatInt(m.Used, 10), "asked": strconv.FormatInt(m.Asked, 10)}}
+		"used": strconv.FormatInt(m.Used, 10), "asked": strconv.FormatInt(m.Asked, 10)}}, scope
+}
+
+// tooLargeForADay refuses what no day has room for.
+func tooLargeForADay(m LimitMet, c Caller) *Error {
+	e, scope := quotaError(m, c)
+	e.Final = true
+	e.Problem = "the turn alone may take more tokens than this " + scope + " has for a whole day, so that waiting does not help; ask for less output, or send less"
+	return e
+}
+
+// quotaExceeded says which quota is used up, and what helps: the next day or, where running turns hold what is missing, a moment.
+func quotaExceeded(m LimitMet, c Caller, settled QuotaUse) *Error {
+	e, scope := quotaError(m, c)
+	e.Meta["held"] = strconv.FormatInt(max(m.Used-settled.of(m.Limit), 0), 10)
+	e.RetryAfter = m.Wait
+	comes := m.comesBack(settled)
+	if comes {
+		e.RetryAfter = min(heldPause, m.Wait)
+	}
 	switch {
-	case m.Asked > m.Max:
-		e.Final, e.RetryAfter = true, 0
-		e.Problem = "the turn alone may take more tokens than this " + scope + " has for a whole day, so that waiting does not help; ask for less output, or send less"
+	case comes && m.Limit == LimitTurns:
+		e.Problem = "this " + scope + " has no turn left of the day while its running turns hold theirs, which they give back if they fail; send the same turn again in a moment"
+	case comes:
+		e.Problem = "this " + scope + " has too few tokens left of the day while its running turns hold what they may take; send the same turn again in a moment, or ask for less"
 	case m.Limit == LimitTurns:
 		e.Problem = "this " + scope + " has used up its turns of the day; send the same turn again once the day has turned"
 	default:

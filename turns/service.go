@@ -106,6 +106,7 @@ type Service struct {
 	lines     lines
 	estimates estimator
 	settling  settling
+	looks     quotaLooks
 	woken     chan struct{} // a held reply was woken
 	backlog   atomic.Pointer[Backlog]
 
@@ -229,7 +230,7 @@ func (s *Service) Drain(ctx context.Context, hard time.Duration) error {
 	}
 	s.stop(errShutdown)
 	s.stopLast()
-	s.settleDue()
+	s.settleDue(context.Background())
 	retire, cancel := context.WithTimeout(context.WithoutCancel(ctx), hard)
 	defer cancel()
 	err := s.lease.retire(retire)

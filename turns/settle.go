@@ -3,6 +3,7 @@ package turns
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,12 +26,16 @@ type settling struct {
 	once sync.Once
 	wake chan struct{}
 	due  map[ReservationKey]struct{}
-
-	writing sync.Mutex // held while they are settled, so that a drain waits for it
+	// writing is full while they are settled, so that a drain waits for it.
+	writing chan struct{}
+	// commits counts what was settled from here.
+	commits atomic.Int64
 }
 
 func (d *settling) come() chan struct{} {
-	d.once.Do(func() { d.wake, d.due = make(chan struct{}, 1), map[ReservationKey]struct{}{} })
+	d.once.Do(func() {
+		d.wake, d.writing, d.due = make(chan struct{}, 1), make(chan struct{}, 1), map[ReservationKey]struct{}{}
+	})
 	return d.wake
 }
 
@@ -82,29 +87,35 @@ func (s *Service) keepSettled(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-s.settling.come():
-			s.settleDue()
+			s.settleDue(context.Background())
 		}
 	}
 }
 
-// settleDue settles what is due now, and returns once nothing is under way. What can't be settled stays due: of a reservation that
-// was settled before no sweep would see that it has to move again.
-func (s *Service) settleDue() {
-	s.settling.writing.Lock()
-	defer s.settling.writing.Unlock()
+// settleDue settles what is due now, and returns once nothing is under way. It waits for others who do so until ctx ends. What
+// can't be settled stays due: of a reservation that was settled before no sweep would see that it has to move again.
+func (s *Service) settleDue(ctx context.Context) {
+	s.settling.come()
+	select {
+	case s.settling.writing <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-s.settling.writing }()
 	for range maxSettles/settlePage + 1 {
 		keys := s.settling.take()
 		if len(keys) == 0 {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), settleTime)
-		err := s.store.SettleReservations(ctx, keys)
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+		err := s.store.SettleReservations(within, keys)
 		cancel()
 		if err != nil {
 			s.settling.put(keys...)
 			s.logger.Warn("quotas not settled yet", "reservations", len(keys), "err", err)
 			return
 		}
+		s.settling.commits.Add(1)
 	}
 }
 
@@ -112,8 +123,8 @@ func (s *Service) settleDue() {
 func (s *Service) tidyQuotas(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, max(s.set.Sweep, time.Second))
 	defer cancel()
-	s.settleDue()
-	err := s.settleOpen(ctx, Caller{}, false)
+	s.settleDue(ctx)
+	err := s.settleOpen(ctx, Caller{})
 	for more, pages := true, 0; err == nil && more && pages < settlePages; pages++ {
 		more, err = s.store.ForgetQuotas(ctx, quotaMemory, settlePage)
 	}

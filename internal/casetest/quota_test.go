@@ -450,11 +450,15 @@ func TestWhatHasEndedUnsettledNeverBlocks(t *testing.T) {
 		w.limits.MaxOutputTokens = 100
 		faults := storetest.NewFaults(w.store())
 		s := w.serveOn(faults)
-		w.script(plain(4))
 		for i := range 3 {
+			w.script(gate("", fmt.Sprint(i), 4, 2))
+			running := s.turn(ask(newID(), newID(), "hi"), nil)
+			running.at(1)
+			settles := faults.Calls("SettleReservations")
 			faults.FailNext("SettleReservations", turns.Unavailable(context.DeadlineExceeded))
-			s.turn(ask(newID(), newID(), "hi"), nil).completes()
-			w.eventually(func() bool { return faults.Calls("SettleReservations") > i })
+			require.NoError(t, w.provider.OpenGate(fmt.Sprint(i)))
+			running.completes()
+			w.eventually(func() bool { return faults.Calls("SettleReservations") > settles })
 			require.GreaterOrEqual(t, w.used("").Tokens, int64(100), "it counts in full still")
 		}
 	})

@@ -149,8 +149,11 @@ func queueWrites(b *pgx.Batch, w quota.Writes) {
 	}
 }
 
+// transaction is what is done with a connection from its beginning to its commit.
+type transaction func(context.Context, *pgx.Conn) error
+
 // inOne runs do with a connection, and takes back what it has begun there unless it was committed.
-func (s *Store) inOne(ctx context.Context, do func(context.Context, *pgx.Conn) error) error {
+func (s *Store) inOne(ctx context.Context, do transaction) error {
 	return s.pool.repeat(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		c := conn.Conn()
 		err := do(ctx, c)

@@ -281,6 +281,8 @@ func (d database) quotaCalls(t *testing.T, run turns.Claim) []func() error {
 		func() error { return s.SettleReservations(ctx, []turns.ReservationKey{key}) },
 		settleOpen("", ""), settleOpen("tenant1", ""), settleOpen("tenant1", "subject1"),
 		func() error { _, err := s.QuotaUsed(ctx, "tenant1", "subject1"); return err },
+		func() error { _, err := s.QuotaSettled(ctx, "tenant1", "subject1"); return err },
+		func() error { _, err := s.QuotaSettled(ctx, "tenant1", ""); return err },
 		func() error { _, err := s.ForgetQuotas(ctx, 24*time.Hour, 100); return err },
 	}
 }

@@ -180,6 +180,30 @@ func (s *Store) QuotaUsed(ctx context.Context, tenant turns.Tenant, subject stri
 	return turns.QuotaUse{Turns: row.Turns, Tokens: row.Tokens, Left: microseconds(row.LeftUs), Ahead: microseconds(row.AheadUs)}, mapRead("read a quota", err)
 }
 
+// What is open is read along its index, of today's alone: as much as a subject, or a tenant, has running and in line.
+const (
+	quotaSettled = `
+SELECT greatest(coalesce(q.turns, 0) - coalesce(o.turns, 0), 0)::bigint AS turns, greatest(coalesce(q.tokens, 0) - coalesce(o.tokens, 0), 0)::bigint AS tokens,
+	(extract(epoch FROM n.at::date + interval '1 day' - n.at) * 1000000)::bigint AS left_us, 0::bigint AS ahead_us
+FROM (SELECT statement_timestamp() AT TIME ZONE 'UTC' AS at) n
+LEFT JOIN quotas q ON q.tenant = @tenant AND q.subject = @subject AND q.day = n.at::date
+CROSS JOIN LATERAL (SELECT sum(r.turns) AS turns, sum(r.tokens) AS tokens FROM quota_reservations r
+	WHERE r.open AND r.tenant = @tenant AND r.day = n.at::date`
+
+	settledOfTenant  = quotaSettled + ` AND r.of_tenant) o`
+	settledOfSubject = quotaSettled + ` AND r.subject = @reserved AND r.of_subject) o`
+)
+
+// QuotaSettled implements turns.Quotas.
+func (s *Store) QuotaSettled(ctx context.Context, tenant turns.Tenant, subject string) (turns.QuotaUse, error) {
+	sql, args := settledOfTenant, pgx.NamedArgs{"tenant": string(tenant), "subject": subject}
+	if subject != "" {
+		sql, args["reserved"] = settledOfSubject, quota.ReservedBy(subject)
+	}
+	row, _, err := one(ctx, s.pool, sql, args, pgx.RowToStructByName[usedRow])
+	return turns.QuotaUse{Turns: row.Turns, Tokens: row.Tokens, Left: microseconds(row.LeftUs)}, mapRead("read what is settled of a quota", err)
+}
+
 // The age goes back from the day's end. A row that counts submissions goes once it has counted none for as long.
 const (
 	isOldQuota = ` q.day < ((statement_timestamp() - @age_us::bigint * interval '1 microsecond') AT TIME ZONE 'UTC')::date

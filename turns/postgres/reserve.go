@@ -49,8 +49,12 @@ func (s *Store) claimAndCharge(ctx context.Context, claims []turns.Claim, at []i
 	keys := column(items, func(c *turns.Claim) turns.ReservationKey {
 		return turns.ReservationKey{Key: c.Key, Turn: c.Turn, Generation: c.Reply.Generation}
 	})
+	var of []lane
+	for _, c := range items {
+		of = append(of, lanesOf(c.Tenant, c.Reserve)...)
+	}
 	var won []claimRow
-	err = s.inOne(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	err = s.reserving(ctx, of, func(ctx context.Context, c *pgx.Conn) error {
 		refused = nil
 		var shares []shareRow
 		b := &pgx.Batch{}
@@ -102,7 +106,8 @@ func into[T any](list *[]T, scan pgx.RowToFunc[T]) func(pgx.Rows) error {
 // enqueueAndCharge stores a turn in line with its reservation.
 func (s *Store) enqueueAndCharge(ctx context.Context, e turns.Enqueueing, args pgx.NamedArgs) (row enqueueRow, met *turns.LimitMet, err error) {
 	key := turns.ReservationKey{Key: e.Key, Turn: e.Turn, Generation: 1}
-	err = s.inOne(ctx, func(ctx context.Context, c *pgx.Conn) error {
+	tenant := e.Waiting.Caller.Tenant
+	err = s.reserving(ctx, lanesOf(tenant, e.Reserve), func(ctx context.Context, c *pgx.Conn) error {
 		met = nil
 		var rows []enqueueRow
 		var shares []shareRow
@@ -116,7 +121,7 @@ func (s *Store) enqueueAndCharge(ctx context.Context, e turns.Enqueueing, args p
 		if row = rows[0]; row.Seq == 0 {
 			return nil
 		}
-		refused, err := chargeIn(ctx, c, []quota.Ask{askFor(key, e.Waiting.Caller.Tenant, e.Reserve, shares[0])}, time.Time(row.CreateTime))
+		refused, err := chargeIn(ctx, c, []quota.Ask{askFor(key, tenant, e.Reserve, shares[0])}, time.Time(row.CreateTime))
 		if len(refused) > 0 {
 			met = &refused[0].Met
 		}

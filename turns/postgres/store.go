@@ -46,6 +46,7 @@ type Store struct {
 	pool  *pool
 	vital *pool
 	lease *pool
+	lanes lanes
 }
 
 var (
@@ -60,11 +61,12 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if config.MaxConns <= 0 {
 		config.MaxConns = defaultMaxConns
 	}
-	s := &Store{}
+	conns := max(1, config.MaxConns-vitalConns-leaseConns)
+	s := &Store{lanes: newLanes(conns)}
 	for _, p := range []struct {
 		pool  **pool
 		conns int
-	}{{&s.pool, max(1, config.MaxConns-vitalConns-leaseConns)}, {&s.vital, vitalConns}, {&s.lease, leaseConns}} {
+	}{{&s.pool, conns}, {&s.vital, vitalConns}, {&s.lease, leaseConns}} {
 		pool, err := newPool(ctx, config, p.conns)
 		if err != nil {
 			s.Close()

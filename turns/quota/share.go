@@ -66,6 +66,14 @@ type Writes struct {
 	Moves  []Move
 }
 
+// ReservedBy is the subject of shares that are counted under a name.
+func ReservedBy(counted string) string {
+	if counted == turns.CountedAs("") {
+		return ""
+	}
+	return counted
+}
+
 // names are the rows that a share is charged in.
 func (s Share) names() []Name {
 	var names []Name

@@ -40,7 +40,7 @@ var Statements = map[string]string{
 	"readShare": readShare, "readSpent": readSpent, "readQuota": readQuota, "writeShare": writeShare, "makeQuota": makeQuota, "moveQuota": moveQuota,
 	"readPlaceOf": readPlaceOf, "readNewest": readNewest, "endedShares": endedShares, "endedSharesOfTenant": endedSharesOfTenant,
 	"openSharesOfTurn": openSharesOfTurn, "openSharesOfConversation": openSharesOfConversation, "eraseShares": eraseShares,
-	"forgetQuotas": forgetQuotas, "forgetShares": forgetShares,
+	"openCharge": openCharge, "forgetQuotas": forgetQuotas, "forgetShares": forgetShares,
 	"createKey": createKey, "findKey": findKey, "listKeys": listKeys, "listKeysOf": listKeysOf, "revokeKey": revokeKey,
 	"suspend": suspend, "reinstate": reinstate, "isSuspended": isSuspended, "listSuspended": listSuspended,
 }

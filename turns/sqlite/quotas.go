@@ -151,6 +151,28 @@ func (s *Store) QuotaUsed(ctx context.Context, tenant turns.Tenant, subject stri
 	return used, err
 }
 
+// What is open is read along its index: as much as a subject, or a tenant, has running and in line.
+const openCharge = `SELECT COALESCE(SUM(q.turns), 0), COALESCE(SUM(q.tokens), 0) FROM quota_reservations q INDEXED BY quota_reservations_open
+	WHERE q.open AND q.tenant = @tenant AND q.day = @day AND CASE WHEN @subject = '' THEN q.of_tenant ELSE q.subject = @reserved AND q.of_subject END`
+
+// QuotaSettled implements turns.Quotas.
+func (s *Store) QuotaSettled(ctx context.Context, tenant turns.Tenant, subject string) (settled turns.QuotaUse, err error) {
+	err = s.readTx(ctx, "read what is settled of a quota", func(t *tx) error {
+		day := timeOf(t.now).UTC().Truncate(24 * time.Hour)
+		name := quota.Name{Tenant: tenant, Subject: subject, Day: quota.DayOf(day)}
+		row, err := t.quota(name)
+		if err != nil {
+			return err
+		}
+		var open quota.Row
+		_, err = t.found(openCharge, append(nameArgs(name), arg("reserved", quota.ReservedBy(subject))), &open.Turns, &open.Tokens)
+		settled = turns.QuotaUse{Turns: max(row.Turns-open.Turns, 0), Tokens: max(row.Tokens-open.Tokens, 0),
+			Left: day.AddDate(0, 0, 1).Sub(timeOf(t.now))}
+		return err
+	})
+	return settled, err
+}
+
 // A row that counts submissions goes once it has counted none for as long.
 const forgetQuotas = `DELETE FROM quotas WHERE rowid IN (SELECT rowid FROM quotas INDEXED BY quotas_by_day
 	WHERE day < @day AND (next_at IS NULL OR next_at < @before) ORDER BY day LIMIT @limit)`

@@ -63,5 +63,8 @@ func (d *driver) settleEnded(rt *rapid.T) {
 func (d *driver) compareQuotas() {
 	for _, subject := range append([]string{""}, modelSubjects...) {
 		require.Equal(d.t, d.m.charged(subject), d.world.charged(d.convs[0].tenant, subject).Turns, "of %q", subject)
+		settled, err := d.Store.QuotaSettled(d.ctx, d.convs[0].tenant, subject)
+		require.NoError(d.t, err)
+		require.Equal(d.t, d.m.settled(subject), settled.Turns, "settled of %q", subject)
 	}
 }

@@ -284,6 +284,11 @@ func (f *Faults) QuotaUsed(ctx context.Context, tenant turns.Tenant, subject str
 	return spoil(ctx, f, "QuotaUsed", func() (turns.QuotaUse, error) { return f.store.QuotaUsed(ctx, tenant, subject) })
 }
 
+// QuotaSettled implements turns.Store.
+func (f *Faults) QuotaSettled(ctx context.Context, tenant turns.Tenant, subject string) (turns.QuotaUse, error) {
+	return spoil(ctx, f, "QuotaSettled", func() (turns.QuotaUse, error) { return f.store.QuotaSettled(ctx, tenant, subject) })
+}
+
 // ForgetQuotas implements turns.Store.
 func (f *Faults) ForgetQuotas(ctx context.Context, age time.Duration, limit int) (bool, error) {
 	return spoil(ctx, f, "ForgetQuotas", func() (bool, error) { return f.store.ForgetQuotas(ctx, age, limit) })

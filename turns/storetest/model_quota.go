@@ -26,6 +26,16 @@ func (m *model) charged(subject string) (n int64) {
 	return n
 }
 
+// settled sums what of the same is settled.
+func (m *model) settled(subject string) (n int64) {
+	for _, s := range m.shares {
+		if !s.open && (subject == "" || s.subject == subject) {
+			n += s.turns
+		}
+	}
+	return n
+}
+
 // meets is the limit that a reservation must meet, nil if none: the tenant's before its subject's, and none for what is
 // charged with a turn already.
 func (m *model) meets(key turns.ReservationKey, r *turns.Reservation) *turns.LimitMet {

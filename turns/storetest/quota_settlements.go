@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -20,6 +21,7 @@ func quotaSettlements() []promise {
 		{"of a turn whose rows are gone the charge stays", whatIsGoneStaysCharged},
 		{"an erased conversation leaves no reservation behind, and what it came to", anErasedConversationIsSettled},
 		{"what does not exist is passed over", whatIsNotThereIsPassedOver},
+		{"what is settled of a quota is what nobody holds any more", whatIsSettledIsNotHeld},
 		{"what has ended is found, the oldest first, of a subject, a tenant or all", whatHasEndedIsFound},
 		{"old days are forgotten in pieces, and what is open is not", oldDaysAreForgotten},
 	}
@@ -181,6 +183,38 @@ func whatIsNotThereIsPassedOver(t *testing.T, w *world) {
 		w.settleQuota(claim)
 		require.NoError(t, w.Store.SettleReservations(w.ctx, nil))
 	})
+}
+
+func whatIsSettledIsNotHeld(t *testing.T, w *world) {
+	settled := func(subject string, turnsOf, tokens int64) {
+		t.Helper()
+		got, err := w.Store.QuotaSettled(w.ctx, "tenant", subject)
+		require.NoError(t, err)
+		require.Greater(t, got.Left, time.Duration(0))
+		require.LessOrEqual(t, got.Left, 24*time.Hour)
+		require.Equal(t, []int64{turnsOf, tokens}, []int64{got.Turns, got.Tokens}, "of %q", subject)
+	}
+	settled("subject", 0, 0)
+	settled("", 0, 0)
+	ended := w.win(reserving(w.first(newConversation()), bounds()))
+	w.finish(completing(ended, 0, whole("a")))
+	settled("subject", 0, 0)
+	w.settleQuota(ended)
+	running := w.first(newConversation())
+	for _, subject := range []string{"", "other"} {
+		another := w.first(newConversation())
+		another.Subject = subject
+		w.win(reserving(another, bounds()))
+		settled(turns.CountedAs(subject), 0, 0)
+	}
+	w.win(reserving(running, turns.SubmissionLimits{SubjectTurns: 1000})) // which its tenant does not count
+	settled("subject", 1, 13)
+	settled("", 1, 13)
+	require.Equal(t, turns.QuotaUse{Turns: 2, Tokens: 113}, w.charged("tenant", "subject"))
+	require.Equal(t, turns.QuotaUse{Turns: 3, Tokens: 213}, w.charged("tenant", ""))
+	w.exec("UPDATE quota_reservations SET day = '2001-01-01' WHERE open")
+	settled("subject", 2, 113) // what is open of another day is none of this one's
+	settled("", 3, 213)
 }
 
 func whatHasEndedIsFound(t *testing.T, w *world) {
