@@ -25,10 +25,15 @@ for (const play of wanted.length > 0 ? wanted : plays) {
 const chosen = scenes.filter((scene) => (only ? scene.name.includes(only) : !short || scene.short));
 
 const well = await withFolder(async (folder) => {
-  const provider = await startProvider(folder);
-  const server = await startTurnd(folder, provider);
-  const browser = await startBrowser(process.env.SHOTS ?? fileURLToPath(new URL("../../bin/e2e", import.meta.url)));
+  const running = [];
+  const run = (started) => {
+    running.unshift(started);
+    return started;
+  };
   try {
+    const provider = run(await startProvider(folder));
+    const server = run(await startTurnd(folder, provider));
+    const browser = run(await startBrowser(process.env.SHOTS ?? fileURLToPath(new URL("../../bin/e2e", import.meta.url))));
     return await playAll("e2e", chosen, async (scene, use) => {
       await provider.play();
       const contexts = [];
@@ -59,9 +64,7 @@ const well = await withFolder(async (folder) => {
       }
     });
   } finally {
-    await browser.stop();
-    await server.stop();
-    await provider.stop();
+    for (const { stop } of running) await stop();
   }
 });
 process.exitCode = well ? 0 : 1;

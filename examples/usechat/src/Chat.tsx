@@ -19,17 +19,23 @@ export function Chat({ id, messages: loaded }: { id: string; messages: TurndUIMe
   const { messages, setMessages, status, error, sendMessage, regenerate, resumeStream, addToolOutput } = chat;
   // The hook's own stop only stops listening, since it runs when the component goes away as well.
   const { stop } = withStop(chat, transport);
+  const held = messages.at(-1)?.metadata?.turnd?.end === "held";
   const busy = status === "submitted" || status === "streaming";
 
   useEffect(
     () =>
       turnd.onSentElsewhere(id, async (reply) => {
         for await (const { replyId } of reply) if (replyId !== "") break;
-        setMessages(await loadMessages(turnd, id));
-        await resumeStream();
+        await load();
       }),
-    [id, setMessages, resumeStream],
+    [id],
   );
+
+  /** Shows what turnd has by now. To have a held reply made again would not be that. */
+  async function load() {
+    setMessages(await loadMessages(turnd, id));
+    await resumeStream();
+  }
 
   function send(event: FormEvent) {
     event.preventDefault();
@@ -53,9 +59,13 @@ export function Chat({ id, messages: loaded }: { id: string; messages: TurndUIMe
         <input aria-label="Message" value={text} onChange={(event) => setText(event.target.value)} autoFocus />
         <button disabled={busy}>Send</button>
         <button type="button" disabled={!busy} onClick={() => void stop()}>Stop</button>
-        <button type="button" disabled={busy || messages.length === 0} onClick={() => void regenerate()}>
-          {error ? "Try again" : "Regenerate"}
-        </button>
+        {held ? (
+          <button type="button" disabled={busy} onClick={() => void load()}>Look again</button>
+        ) : (
+          <button type="button" disabled={busy || messages.length === 0} onClick={() => void regenerate()}>
+            {error ? "Try again" : "Regenerate"}
+          </button>
+        )}
       </form>
     </>
   );

@@ -5,10 +5,12 @@ import { type AnswerCall, ToolCall } from "./ToolCall";
 type Part = TurndUIMessage["parts"][number];
 
 export function Message({ message, answerCall }: { message: TurndUIMessage; answerCall: AnswerCall }) {
+  const end = message.metadata?.turnd?.end;
   return (
     <article className={message.role} aria-label={message.role}>
       {message.parts.map((part, i) => <MessagePart key={i} part={part} answerCall={answerCall} />)}
-      {message.role === "assistant" && message.metadata?.turnd?.end === "abandoned" && <p role="note">Ended before it was whole.</p>}
+      {end === "abandoned" && <p role="note">Ended before it was whole.</p>}
+      {end === "held" && <p role="note">Nobody knows yet what came of this reply.</p>}
     </article>
   );
 }
@@ -21,7 +23,7 @@ function MessagePart({ part, answerCall }: { part: Part; answerCall: AnswerCall 
     case "reasoning":
       return <details><summary>Thinking</summary>{part.text}</details>;
     case "data-turnd-held":
-      return <p role="note">Nobody knows yet what came of this reply. Ask again later; nothing is sent twice.</p>;
+      return <p role="note">Look again in {Math.ceil(part.data.retryDelay / 1000)} s.</p>;
     case "data-turnd-restarted":
       return <p role="note">Another attempt took over here.</p>;
     default:

@@ -1,6 +1,7 @@
 // Scenes of pages that are loaded again and cut off, and of servers that are started again.
 import assert from "node:assert/strict";
 import { gated, newId, squeeze } from "../console/steps.mjs";
+import { startProxy } from "../lib/proxy.mjs";
 import { eventually } from "../lib/report.mjs";
 import { startTurnd } from "../lib/servers.mjs";
 import { conversationOf, openPage, partly, say, settled, shownText, turnsOf, wentOnFrom } from "./steps.mjs";
@@ -104,6 +105,54 @@ const restart = (name, stop, short) => ({
   },
 });
 
+const answersLost = {
+  name: "the answer is lost three times",
+  play: async ({ server, provider, shot, ...bed }) => {
+    const proxy = bed.later(await startProxy(bed, { lose: 3 }));
+    const { page } = await openPage({ ...bed, url: proxy.url });
+    await say(page, "Did you get this?");
+    await partly(page);
+    const figures = await settled({ page, server, provider });
+    await shot(page, "");
+    assert.deepEqual({ requests: figures.requests, lost: proxy.done.lost }, { requests: 1, lost: 3 });
+    return { ...figures, lost: proxy.done.lost };
+  },
+};
+
+const endedEarly = {
+  name: "a proxy ends streams in good order",
+  play: async ({ server, provider, shot, ...bed }) => {
+    await provider.play({ plan: { reply: { deltas: 160, delta_bytes: 12, seed: 3 }, pace_ms: 20 } });
+    const { url, done } = bed.later(await startProxy(bed, { endAfter: 10_000 }));
+    const { page, asked } = await openPage({ ...bed, url });
+    await say(page, "You will be told that this is the end.");
+    await partly(page);
+    const figures = await settled({ page, server, provider });
+    await shot(page, "");
+    assert.ok(done.ended > 1, `streams that were ended: ${done.ended}`);
+    assert.match(await wentOnFrom(asked), /^[0-9a-f-]{36}:\d+$/, "the last connection went on from its id");
+    return { ...figures, ended: done.ended };
+  },
+};
+
+const left = {
+  name: "left and come back",
+  play: async ({ server, provider, shot, ...bed }) => {
+    await provider.play(gated());
+    const { page } = await openPage(bed);
+    const id = conversationOf(page);
+    await say(page, "Carry on without me.");
+    await partly(page);
+    await page.close();
+    await provider.open("mid");
+    await provider.wait("finished=1");
+    const { page: back } = await openPage(bed, id);
+    const figures = await settled({ page: back, server, provider });
+    await shot(back, "");
+    return figures;
+  },
+};
+
 const link = {
   name: "another tenant's link",
   play: async ({ server, provider, context, shot, ...bed }) => {
@@ -128,4 +177,4 @@ const link = {
 const stopped = restart("server restarted in the middle", (server) => server.stop(), true);
 const killed = restart("server killed in the middle", (server) => server.kill(), false);
 
-export const scenes = [reload, twoTabs, offline, sentOffline, stopped, killed, link];
+export const scenes = [reload, left, twoTabs, offline, sentOffline, answersLost, endedEarly, stopped, killed, link];

@@ -26,8 +26,18 @@ async function installed() {
 /** Starts the browser. Screenshots go to a folder. */
 export async function startBrowser(shots) {
   await mkdir(shots, { recursive: true });
-  const browser = await chromium.launch({ executablePath: await installed(), headless: true, args: quiet });
+  const browser = await launch({ executablePath: await installed(), headless: true, args: quiet });
   return { browser, shots, stop: () => browser.close() };
+}
+
+/** Launches the browser. It may crash at its start, before it has seen a page, which says nothing of what is played. */
+async function launch(options, tries = 3) {
+  try {
+    return await chromium.launch(options);
+  } catch (error) {
+    if (tries === 1) throw error;
+    return launch(options, tries - 1);
+  }
 }
 
 /** A browser of its own: storage and pages that no other has. */

@@ -1,8 +1,9 @@
 // Scenes of pages that are loaded again, opened twice, cut off and looked at by others.
 import assert from "node:assert/strict";
-import { gated, newId, squeeze, stored } from "../console/steps.mjs";
+import { gated, newId, squeeze } from "../console/steps.mjs";
+import { startProxy } from "../lib/proxy.mjs";
 import { eventually } from "../lib/report.mjs";
-import { box, button, chatOf, openChat, partly, replies, say, settled, shownText } from "./steps.mjs";
+import { button, chatOf, openChat, partly, say, settled, shownText } from "./steps.mjs";
 
 const reload = {
   name: "reload in the middle",
@@ -95,6 +96,53 @@ const sentOffline = {
   },
 };
 
+const answersLost = {
+  name: "the answer is lost three times",
+  play: async ({ server, provider, shot, ...bed }) => {
+    const proxy = bed.later(await startProxy(bed));
+    const page = await openChat({ ...bed, url: proxy.url });
+    await page.waitForLoadState("networkidle");
+    proxy.faults.lose = 3;
+    await say(page, "Did you get this?");
+    const figures = await settled({ page, server, provider });
+    await shot(page, "");
+    assert.deepEqual({ requests: figures.requests, lost: proxy.done.lost }, { requests: 1, lost: 3 });
+    return { ...figures, lost: proxy.done.lost };
+  },
+};
+
+const endedEarly = {
+  name: "a proxy ends streams in good order",
+  play: async ({ server, provider, shot, ...bed }) => {
+    await provider.play({ plan: { reply: { deltas: 160, delta_bytes: 12, seed: 3 }, pace_ms: 15 } });
+    const { url, done } = bed.later(await startProxy(bed, { endAfter: 1500 }));
+    const page = await openChat({ ...bed, url });
+    await say(page, "You will be told that this is the end.");
+    const figures = await settled({ page, server, provider });
+    await shot(page, "");
+    assert.ok(done.ended > 1, `streams that were ended: ${done.ended}`);
+    return { ...figures, ended: done.ended };
+  },
+};
+
+const left = {
+  name: "left and come back",
+  play: async ({ server, provider, shot, ...bed }) => {
+    await provider.play(gated());
+    const page = await openChat(bed);
+    const id = chatOf(page);
+    await say(page, "Carry on without me.");
+    await partly(page);
+    await page.close();
+    await provider.open("mid");
+    await provider.wait("finished=1");
+    const back = await openChat(bed, id);
+    const figures = await settled({ page: back, server, provider });
+    await shot(back, "");
+    return figures;
+  },
+};
+
 const link = {
   name: "another tenant's link",
   short: true,
@@ -141,4 +189,4 @@ const storage = {
   },
 };
 
-export const scenes = [reload, reloadAndStop, twoTabs, offline, sentOffline, link, storage];
+export const scenes = [reload, reloadAndStop, left, twoTabs, offline, sentOffline, answersLost, endedEarly, link, storage];

@@ -1,6 +1,6 @@
 // Scenes of what a reply can hold beside text.
 import assert from "node:assert/strict";
-import { stored } from "../console/steps.mjs";
+import { rest, stored, textOf } from "../console/steps.mjs";
 import { startTurnd } from "../lib/servers.mjs";
 import { startUseChat } from "../lib/pages.mjs";
 import { atRest, button, chatOf, openChat, replies, say, settled } from "./steps.mjs";
@@ -101,16 +101,40 @@ const held = {
   short: true,
   play: async ({ provider, shot, ...bed }) => {
     await provider.play({ plan: cut });
-    const { url } = await withPolicy({ ...bed, provider }, "hold");
+    const { server, url } = await withPolicy({ ...bed, provider }, "hold");
     const page = await openChat({ ...bed, url });
     await say(page, "Only if you are sure.");
-    await page.getByText("Nobody knows yet what came of this reply.").waitFor();
+    const note = page.getByText("Nobody knows yet what came of this reply.");
+    await note.waitFor();
     await atRest(page);
     await shot(page, "");
-    const { generations } = await provider.counts();
-    assert.equal(generations, 1);
-    return { generations };
+    await button(page, "Look again").click();
+    await atRest(page);
+    await note.waitFor();
+    await page.reload();
+    await note.waitFor();
+    await atRest(page);
+    await settle(server, chatOf(page), " It was done.");
+    await button(page, "Look again").click();
+    await replies(page).last().getByText(/It was done\.$/).waitFor();
+    const figures = await settled({ page, server, provider });
+    await shot(page, "settled");
+    return figures;
   },
 };
+
+/** Completes the held reply as an operator does. */
+async function settle(server, conversation, more) {
+  const [{ reply }] = await stored(server, conversation);
+  const { replies } = await rest(server, "operator/held-replies");
+  assert.equal(replies.length, 1);
+  const [{ conversationId, replyId, epoch }] = replies;
+  const response = await fetch(`${server.url}/v1/operator/conversations/${conversationId}/replies/${replyId}:complete`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ expectedEpoch: epoch, content: [{ text: { text: textOf(reply) + more } }] }),
+  });
+  assert.ok(response.ok, await response.text());
+}
 
 export const scenes = [kinds, markup, tryAgain, restarted, held];
