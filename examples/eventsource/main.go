@@ -37,11 +37,13 @@ func run(listen, turnd, token string, out io.Writer) error {
 		return fmt.Errorf("the URL of turnd: %w", err)
 	}
 	var config net.ListenConfig
-	listener, err := config.Listen(context.Background(), "tcp", listen) //nolint:forbidigo // a program's start has no caller
+	listener, err := config.Listen(context.Background(), "tcp", listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	fmt.Fprintf(out, "http://%s\n", listener.Addr())
+	if _, err := fmt.Fprintf(out, "http://%s\n", listener.Addr()); err != nil {
+		return fmt.Errorf("say where the page is: %w", err)
+	}
 	server := http.Server{Handler: handler(target, token), ReadHeaderTimeout: 5 * time.Second}
 	return server.Serve(listener)
 }

@@ -41,7 +41,7 @@ func TestTheProxySaysWhoCallsAndPassesEventsOnAsTheyCome(t *testing.T) {
 	})
 	resp, err := get(t, page.URL+"/v1/x", http.Header{"Cookie": {"session=1"}, "Last-Event-Id": {"a:1"}})
 	require.NoError(t, err)
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	line, err := bufio.NewReader(resp.Body).ReadString('\n')
 	close(read)
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func TestWhileTurndIsAwayTheConnectionEndsWithoutAStatus(t *testing.T) {
 	behind.Close()
 	resp, err := get(t, page.URL+"/v1/x", nil)
 	if err == nil {
-		resp.Body.Close()
+		_ = resp.Body.Close()
 	}
 	require.Error(t, err)
 }

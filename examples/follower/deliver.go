@@ -71,7 +71,7 @@ func post(ctx context.Context, client *http.Client, url, key string, body []byte
 	if err != nil {
 		return false
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	return resp.StatusCode < http.StatusMultipleChoices
 }
 

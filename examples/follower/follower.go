@@ -77,7 +77,7 @@ func (f *Follower) start(ctx context.Context, record Record) {
 	f.all.Go(func() {
 		err := f.follow(ctx, record)
 		if err != nil && ctx.Err() == nil {
-			f.log.Error("a turn is not followed any more", "turn_id", record.TurnID, "error", err)
+			f.log.Error("a turn is not followed any more", slog.String("turn_id", record.TurnID), slog.Any("error", err))
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -133,8 +133,7 @@ func (f *Follower) read(ctx context.Context, record *Record) (end *turnsv1.Event
 func (r *Record) take(event *turnsv1.Event, cursor *turnsv1.Cursor) {
 	switch kind := event.GetKind().(type) {
 	case *turnsv1.Event_Delta:
-		switch kind.Delta.GetKind() {
-		case turnsv1.BlockKind_BLOCK_KIND_TEXT, turnsv1.BlockKind_BLOCK_KIND_REFUSAL:
+		if isForReading(kind.Delta.GetKind()) {
 			r.Text += kind.Delta.GetText()
 		}
 	case *turnsv1.Event_Restarted:
@@ -145,6 +144,11 @@ func (r *Record) take(event *turnsv1.Event, cursor *turnsv1.Cursor) {
 	if cursor != nil {
 		r.ReplyID, r.Offset = cursor.GetReplyId(), cursor.GetOffset()
 	}
+}
+
+// isForReading tells text and refusals from thinking and the input of tools.
+func isForReading(k turnsv1.BlockKind) bool {
+	return k == turnsv1.BlockKind_BLOCK_KIND_TEXT || k == turnsv1.BlockKind_BLOCK_KIND_REFUSAL
 }
 
 func finished(r Record, end *turnsv1.Event) Finished {

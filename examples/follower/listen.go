@@ -56,7 +56,7 @@ func (f *Follower) webhook(ctx context.Context) http.Handler {
 			return
 		}
 		// The turn is followed for longer than the request takes, hence not under its context.
-		if err := f.Add(ctx, turn); err != nil { //nolint:contextcheck // see above
+		if err := f.Add(ctx, turn); err != nil {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return

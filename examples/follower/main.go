@@ -35,7 +35,7 @@ func main() {
 	flag.StringVar(&c.listen, "listen", "", "`address` to be told of turns at, by POST /follow; without it, turns are read from standard input")
 	flag.StringVar(&c.forward, "forward", "", "`URL` to deliver to; without it, replies are printed")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // nobody calls main
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, c, os.Stdin, os.Stdout, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	stop()
 	if err != nil && !errors.Is(err, context.Canceled) {
@@ -53,7 +53,7 @@ func run(ctx context.Context, c config, in io.Reader, out io.Writer, log *slog.L
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	deliver := printTo(out)
 	if c.forward != "" {
 		deliver = postTo(c.forward, &http.Client{Timeout: 30 * time.Second})
