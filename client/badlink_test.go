@@ -36,6 +36,19 @@ func TestEveryBadLinkEndsAsTheScenarioSays(t *testing.T) {
 	}
 }
 
+func TestAStageIsBroughtBackBySeveralAtOnce(t *testing.T) {
+	stage, err := badlink.Open(t.Context(), badlink.Scenario{Down: true})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, stage.Close()) }()
+	ups := make(chan error, 16)
+	for range cap(ups) {
+		go func() { ups <- stage.Up(t.Context()) }()
+	}
+	for range cap(ups) {
+		require.NoError(t, <-ups)
+	}
+}
+
 // outcome is what a client made of a scenario.
 type outcome struct {
 	end      string

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/turnd/turnd/turns"
 )
@@ -42,27 +45,77 @@ func httpCodeOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// refuse answers a request that came to no call with a status: as Connect writes errors on the path of a method, and else as
-// google.rpc.Status, both with all details.
+// refuse answers a request that came to no call with a status, as it would have been answered by the call.
 func refuse(w http.ResponseWriter, r *http.Request, code int, err error) {
-	st := status.Convert(err)
-	w.Header().Del("Content-Length")
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	hintRetry(w.Header(), st)
-	w.WriteHeader(code)
-	_, _ = w.Write(errorBody(r, st.Proto()))
+	formOf(r).refuse(w, code, err)
 }
 
-func errorBody(r *http.Request, st *spb.Status) []byte {
-	if isCall(r.URL.Path) {
-		return connectError(st)
+// errorForm is how errors are written to a client, with all details in each form.
+type errorForm struct {
+	call bool   // on the path of a method; else it is REST's google.rpc.Status
+	kind string // the Content-Type of the request, without parameters
+}
+
+func formOf(r *http.Request) errorForm {
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return errorForm{isCall(r.URL.Path), strings.TrimSpace(kind)}
+}
+
+// refuse writes a status. A client of a stream reads an error at the end of an answer that is OK by HTTP, and nothing in an
+// answer that is not.
+func (f errorForm) refuse(w http.ResponseWriter, code int, err error) {
+	st := status.Convert(err)
+	h := w.Header()
+	h.Del("Content-Length")
+	h.Set("Cache-Control", "no-store")
+	hintRetry(h, st)
+	kind, body := "application/json", []byte(nil)
+	switch {
+	case !f.call:
+		body = restError(st.Proto())
+	case f.kind == connectStream+"proto", f.kind == connectStream+"json":
+		code, kind, body = http.StatusOK, f.kind, connectEnd(st.Proto())
+	case f.kind == grpcWeb, f.kind == grpcWeb+"+proto", f.kind == grpcWeb+"+json":
+		code, kind = http.StatusOK, f.kind
+		putTrailers(h, st)
+	default:
+		body = connectError(st.Proto())
 	}
+	h.Set("Content-Type", kind)
+	w.WriteHeader(code)
+	_, _ = w.Write(body)
+}
+
+// Kinds of requests whose messages have a length before them.
+const (
+	connectStream = "application/connect+"
+	grpcWeb       = "application/grpc-web"
+)
+
+func restError(st *spb.Status) []byte {
 	body, err := jsonForm.Marshal(st)
 	if err != nil {
 		return []byte(`{"code":13,"message":"the error can't be written as JSON","details":[]}`)
 	}
 	return body
+}
+
+// endOfStream marks the message with which a stream of Connect ends.
+const endOfStream = 2
+
+// connectEnd is a stream of Connect that is nothing but an error.
+func connectEnd(st *spb.Status) []byte {
+	body := append(append([]byte(`{"error":`), connectError(st)...), '}')
+	return append(binary.BigEndian.AppendUint32([]byte{endOfStream}, uint32(len(body))), body...)
+}
+
+// putTrailers makes an answer of gRPC-Web that is nothing but its end.
+func putTrailers(h http.Header, st *status.Status) {
+	h.Set("Grpc-Status", strconv.Itoa(int(st.Code())))
+	h.Set("Grpc-Message", strings.ReplaceAll(url.QueryEscape(st.Message()), "+", "%20"))
+	if details, err := proto.Marshal(st.Proto()); err == nil {
+		h.Set("Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(details))
+	}
 }
 
 // hintRetry says in the way of HTTP how long to wait, in whole seconds, rounded up.
@@ -116,22 +169,18 @@ func (s *Server) noSuchPath(w http.ResponseWriter, r *http.Request) {
 // is no number: it writes them as plain text, or without details.
 func typedErrors(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path := r.URL.Path // which the transcoder changes
-		t := &typedWriter{ResponseWriter: w}
+		t := &typedWriter{ResponseWriter: w, form: formOf(r)} // before the transcoder changes the request
 		next.ServeHTTP(t, r)
-		if t.code == 0 {
-			return
+		if t.code != 0 {
+			t.finish()
 		}
-		back := *r
-		at := *r.URL
-		at.Path, back.URL = path, &at
-		t.finish(&back)
 	})
 }
 
 // typedWriter holds back answers that are errors. Those are short, and are written at once when the call has ended.
 type typedWriter struct {
 	http.ResponseWriter
+	form errorForm
 	code int // of an error, else 0
 	body bytes.Buffer
 }
@@ -170,7 +219,7 @@ type untyped struct {
 	Details []json.RawMessage `json:"details"`
 }
 
-func (t *typedWriter) finish(r *http.Request) {
+func (t *typedWriter) finish() {
 	var found untyped
 	isJSON := json.Unmarshal(t.body.Bytes(), &found) == nil
 	if isJSON && len(found.Details) > 0 {
@@ -189,9 +238,10 @@ func (t *typedWriter) finish(r *http.Request) {
 	if found.Code == float64(codes.Unknown) || found.Code == connectCode(codes.Unknown) {
 		t.code = http.StatusBadRequest // the request could not be made one of gRPC
 	}
-	t.Header().Del("Content-Encoding")
-	t.Header().Del("X-Content-Type-Options")
-	refuse(t.ResponseWriter, r, t.code, untypedStatus(t.code, text))
+	for _, name := range []string{"Content-Encoding", "X-Content-Type-Options", "Grpc-Status", "Grpc-Message"} {
+		t.Header().Del(name)
+	}
+	t.form.refuse(t.ResponseWriter, t.code, untypedStatus(t.code, text))
 }
 
 // untypedStatus makes a status of an error that has no more than a code of HTTP and a text.

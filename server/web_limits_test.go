@@ -10,10 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
+	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 	"github.com/turnd/turnd/server"
+	"github.com/turnd/turnd/server/servertest"
 )
 
 // say11 sends bytes on a connection of its own and reads the answer.
@@ -98,20 +101,52 @@ func TestAMessageHasTheLengthThatItSays(t *testing.T) {
 	h := start(t, f)
 	for _, kind := range []string{"application/connect+proto", "application/grpc-web+proto", "application/connect+json"} {
 		for _, body := range []string{"", "\x00\x00", "\x00\x0f\xff\xff\xff{}", "\x00\x00\x00\x00\x01{}", "\x00\xff\xff\xff\xff"} {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+h.Addr+"/turns.v1.TurnService/Turn", strings.NewReader(body))
-			require.NoError(t, err)
-			req.Header.Set("Content-Type", kind)
-			resp, err := http.DefaultClient.Do(req)
-			require.NoError(t, err)
-			text, err := io.ReadAll(resp.Body)
-			require.NoError(t, err)
-			require.NoError(t, resp.Body.Close())
-			require.Equal(t, http.StatusBadRequest, resp.StatusCode, "%q", body)
-			require.Contains(t, string(text), `"code":"invalid_argument"`)
+			resp, text := exchange(t, h, http.MethodPost, "/turns.v1.TurnService/Turn", body, "Content-Type", kind)
+			require.Equal(t, http.StatusOK, resp.StatusCode, "%q", body)
+			require.Equal(t, kind, resp.Header.Get("Content-Type"))
+			if strings.Contains(kind, "grpc-web") {
+				require.Equal(t, "3", resp.Header.Get("Grpc-Status"), "%q", body)
+				require.Empty(t, text)
+				continue
+			}
+			require.Equal(t, byte(2), text[0])
+			require.Contains(t, text, `{"error":{"code":"invalid_argument"`)
 		}
 	}
-	http.DefaultClient.CloseIdleConnections()
 	require.Zero(t, f.submissions())
+}
+
+func TestWhatComesToNoCallIsRefusedWithDetailsInEachDialect(t *testing.T) {
+	eachDialect(t, func(t *testing.T, opts ...connect.ClientOption) {
+		f := newFake()
+		h := start(t, f, func(c *server.Config) { c.MaxRecvBytes = 1 << 10 })
+		large := input()
+		large.Content = []*turnsv1.Block{textBlock(strings.Repeat("x", 2<<10))}
+		err := streamError(t, h, turnsv1.TurnService_Turn_FullMethodName, large, nil, opts...)
+		require.Equal(t, "CONTENT_TOO_LARGE", info(t, err, codes.InvalidArgument).GetReason())
+		foreign := http.Header{"Origin": {hostile}, "Sec-Fetch-Site": {"cross-site"}}
+		err = streamError(t, h, turnsv1.TurnService_Turn_FullMethodName, input(), foreign, opts...)
+		require.Equal(t, "INVALID_FIELD", info(t, err, codes.PermissionDenied).GetReason())
+		require.Equal(t, "Origin", fieldAt(err))
+		err = streamError(t, h, "/turns.v1.TurnService/Nothing", input(), nil, opts...)
+		require.Equal(t, "DO_NOT_RETRY", info(t, err, codes.Unimplemented).GetMetadata()["retry"])
+		require.Zero(t, f.submissions())
+	})
+}
+
+// streamError is what a stream ends with that never begins.
+func streamError(t *testing.T, h *servertest.Harness, method string, in *turnsv1.TurnInput, header http.Header, opts ...connect.ClientOption) error {
+	t.Helper()
+	req := connect.NewRequest(&turnsv1.TurnRequest{Input: in})
+	for name, values := range header {
+		req.Header()[name] = values
+	}
+	stream, err := webClient[turnsv1.TurnRequest, turnsv1.TurnResponse](t, h, method, opts...).CallServerStream(t.Context(), req)
+	if err == nil {
+		require.False(t, stream.Receive())
+		err = stream.Err()
+	}
+	return asStatus(t, err)
 }
 
 func TestALargeHeaderIsRefused(t *testing.T) {

@@ -35,8 +35,9 @@ func (c Config) origins() origins {
 }
 
 // CheckOrigins says whether origins can be allowed with a mode of authentication. Each is a scheme and a host, as a browser
-// writes it, or there is "*" alone. "*" is refused where nobody proves who calls: then each page that a browser on this
-// machine shows could read what is here, and spend.
+// writes it, without the port that goes without saying, or there is "*" alone. "*" is refused where nobody proves who calls:
+// then each page that a browser on this machine shows could read what is here, and spend. As a part of an origin it is refused
+// always, since "http://*" would be the same by another name.
 func CheckOrigins(mode string, allowed []string) error {
 	modes, _ := AuthModes(mode) // CheckAuth complains of it
 	for _, origin := range allowed {
@@ -49,13 +50,25 @@ func CheckOrigins(mode string, allowed []string) error {
 			}
 			return nil
 		}
-		u, err := url.Parse(origin)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Scheme+"://"+u.Host != origin || origin != strings.ToLower(origin) {
+		if !isOrigin(origin) {
 			return fmt.Errorf("%q is no origin; write it as a browser does, such as https://chat.example.com", origin)
 		}
 	}
 	return nil
 }
+
+// isOrigin reports an origin as a browser writes it. What is written in another way would be allowed and never come.
+func isOrigin(origin string) bool {
+	u, err := url.Parse(origin)
+	if err != nil || u.Hostname() == "" || strings.Contains(origin, anyOrigin) || strings.HasSuffix(origin, ":") {
+		return false
+	}
+	usual, known := usualPorts[u.Scheme]
+	return known && u.Port() != usual && u.Scheme+"://"+u.Host == origin && origin == strings.ToLower(origin)
+}
+
+// usualPorts are those that browsers leave out, by the schemes that a page can have.
+var usualPorts = map[string]string{"http": "80", "https": "443"}
 
 // guard lets in what comes from no page, from a page of this server, or from an allowed origin. Others are told nothing that a
 // page could read, and can change nothing: a form needs no permission of CORS to be sent.

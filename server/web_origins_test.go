@@ -90,13 +90,15 @@ func TestAllOriginsGetNoCredentials(t *testing.T) {
 }
 
 func TestOriginsAreWrittenAsBrowsersWriteThem(t *testing.T) {
-	for _, bad := range []string{"", "chat.example.com", "https://chat.example.com/", "https://Chat.example.com", "ftp://a", "null", "https://*.example.com/x", "https://u@a"} {
+	for _, bad := range []string{"", "chat.example.com", "https://chat.example.com/", "https://Chat.example.com", "ftp://a", "null", "https://*.example.com/x", "https://u@a",
+		"http://*", "https://*.example.com", "https://a:", "https://a:443", "http://a:80"} {
 		require.Error(t, server.CheckOrigins("none", []string{bad}), bad)
+		require.Error(t, server.CheckOrigins("keys", []string{bad}), bad)
 	}
 	require.ErrorContains(t, server.CheckOrigins("none", []string{"*"}), "auth none")
 	require.ErrorContains(t, server.CheckOrigins("keys", []string{"*", friend}), "leave out")
 	require.NoError(t, server.CheckOrigins("keys", []string{"*"}))
-	require.NoError(t, server.CheckOrigins("none", []string{friend, "http://localhost:5173", "http://[::1]:1"}))
+	require.NoError(t, server.CheckOrigins("none", []string{friend, "http://localhost:5173", "http://[::1]:1", "http://a:443"}))
 	f := newFake()
 	_, err := server.New(server.Config{Service: f, Follower: f, CORSOrigins: []string{"*"}})
 	require.Error(t, err)

@@ -83,7 +83,7 @@ func isGRPC(r *http.Request) bool {
 // isEnveloped reports a request whose messages have a length before them.
 func isEnveloped(r *http.Request) bool {
 	kind := r.Header.Get("Content-Type")
-	return strings.HasPrefix(kind, "application/connect+") || strings.HasPrefix(kind, "application/grpc-web")
+	return strings.HasPrefix(kind, connectStream) || strings.HasPrefix(kind, grpcWeb)
 }
 
 // envelopeHead is a byte of flags and four of length.

@@ -67,9 +67,12 @@ func exchange(t testing.TB, h *servertest.Harness, method, path, body string, he
 		req.Header.Set("Content-Type", "application/json")
 	}
 	for i := 0; i+1 < len(header); i += 2 {
-		if header[i] == "Host" {
+		switch header[i] {
+		case "Host":
 			req.Host = header[i+1]
 			continue
+		case "Content-Type":
+			req.Header.Del("Content-Type")
 		}
 		req.Header.Add(header[i], header[i+1])
 	}

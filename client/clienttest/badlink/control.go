@@ -20,7 +20,7 @@ type Control struct {
 	stages map[string]*Stage
 }
 
-// Handler serves the control until ctx ends, and then closes what is open.
+// Handler serves the control. A stage that nobody closes ends with the program.
 func (c *Control) Handler(ctx context.Context) http.Handler {
 	c.stages = map[string]*Stage{}
 	mux := http.NewServeMux()

@@ -56,27 +56,27 @@ func Open(ctx context.Context, scenario Scenario) (*Stage, error) {
 	if scenario.Down {
 		return s, lis.Close()
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.serve(lis)
 	return s, nil
 }
 
+// serve brings a server up. The caller holds mu.
 func (s *Stage) serve(lis net.Listener) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{Handler: s.handler, Protocols: protocols, ReadHeaderTimeout: 10 * time.Second}
-	s.mu.Lock()
 	s.server = server
-	s.mu.Unlock()
 	s.served.Go(func() { _ = server.Serve(s.calls.Watch(lis)) })
 }
 
 // Up brings the server back if it is down. A client that has noticed that it is calls this, so that no time has to be chosen.
 func (s *Stage) Up(ctx context.Context) error {
 	s.mu.Lock()
-	up := s.server != nil
-	s.mu.Unlock()
-	if up {
+	defer s.mu.Unlock()
+	if s.server != nil {
 		return nil
 	}
 	lis, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Addr)
