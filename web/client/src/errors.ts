@@ -16,7 +16,7 @@ export interface TurndErrorInit {
   readonly cause?: unknown;
 }
 
-/** A failure by the server's word or by the link's. Nothing else is thrown by calls of this package. */
+/** A failure by the server's word or by the link's. Calls of this package throw nothing else, but for the reason of a signal that aborts. */
 export class TurndError extends Error {
   override readonly name = "TurndError";
   /** The status. */

@@ -1,6 +1,7 @@
 import type { Clock } from "./clock.js";
 import { decodeRecord, encodeRecord, type TurnRecord } from "./record.js";
 import type { SafeStorage } from "./storage.js";
+import { asUuid } from "./turn_id.js";
 
 /** A record that was dropped, and why. */
 export interface DroppedRecord {
@@ -14,6 +15,9 @@ export interface ShownTo {
   readonly offset: number;
 }
 
+/** How many turns are remembered as shown on this page. */
+const maxShown = 64;
+
 /**
  * The places for turns in flight: one a conversation, in storage that other tabs share. A reply whose turn has been replaced
  * there by a later one can no longer write to it.
@@ -21,6 +25,8 @@ export interface ShownTo {
 export class Slots {
   private readonly written = new Map<string, number>();
   private readonly unwritten = new Map<string, ShownTo>();
+  /** By turn, how far this page has come. A record tells how far any page has. */
+  private readonly shown = new Map<string, ShownTo>();
 
   constructor(
     private readonly storage: SafeStorage,
@@ -52,7 +58,9 @@ export class Slots {
   all(): TurnRecord[] {
     return this.storage
       .keys(this.options.prefix)
-      .map((key) => this.load(key.slice(this.options.prefix.length)))
+      .map((key) => this.conversationOf(key))
+      .filter((conversationId) => conversationId !== undefined)
+      .map((conversationId) => this.load(conversationId))
       .filter((record) => record !== undefined);
   }
 
@@ -62,8 +70,17 @@ export class Slots {
    */
   note(conversationId: string, turnId: string, shown: ShownTo, now: boolean): void {
     this.unwritten.set(turnId, shown);
+    this.shown.delete(turnId);
+    this.shown.set(turnId, shown);
+    const [oldest] = this.shown.keys();
+    if (this.shown.size > maxShown && oldest !== undefined) this.shown.delete(oldest);
     const last = this.written.get(turnId) ?? -Infinity;
     if (now || this.clock.now() - last >= this.options.every) this.flush(conversationId, turnId);
+  }
+
+  /** How far a turn in flight is shown: on this page if it was shown here, else as its record says. */
+  shownTo(record: TurnRecord): ShownTo {
+    return this.shown.get(record.turnId) ?? record;
   }
 
   /** Writes what a note has left unwritten. */
@@ -80,6 +97,7 @@ export class Slots {
   /** Clears the record of a turn that is over. */
   end(conversationId: string, turnId: string): void {
     this.forget(turnId);
+    this.shown.delete(turnId);
     if (this.read(conversationId)?.turnId === turnId) this.storage.remove(this.key(conversationId));
   }
 
@@ -89,9 +107,12 @@ export class Slots {
     this.unwritten.delete(turnId);
   }
 
-  /** The conversation whose record a key of the storage holds; undefined for other keys. */
+  /**
+   * The conversation whose record a key of the storage holds; undefined for other keys, among them those of a client whose
+   * prefix begins with this one.
+   */
   conversationOf(key: string): string | undefined {
-    return key.startsWith(this.options.prefix) ? key.slice(this.options.prefix.length) : undefined;
+    return key.startsWith(this.options.prefix) ? asUuid(key.slice(this.options.prefix.length)) : undefined;
   }
 
   /** What is stored, however old: a reply that is being read is not given up for its age. */

@@ -193,8 +193,8 @@ export class Turnd {
   private attach(record: TurnRecord, listening: Listening, from: ResumeOptions["from"] = "start"): Reply {
     const live = this.live.get(keyOf(record));
     if (live !== undefined && listening.signal === undefined && listening.onEvent === undefined) return live;
-    const offset = from === "cursor" ? record.offset : 0;
-    return this.reply({ ...record, sent: true }, new ReplyLog(record.replyId, offset), listening);
+    const { replyId, offset } = from === "cursor" ? this.slots.shownTo(record) : { replyId: record.replyId, offset: 0 };
+    return this.reply({ ...record, sent: true }, new ReplyLog(replyId, offset), listening);
   }
 
   private reply(followed: Followed, log: ReplyLog, { signal, onEvent }: Listening): Reply {

@@ -42,6 +42,30 @@ test("a storage that is full or forbidden is told of, and the turn is sent all t
   }
 });
 
+test("a client leaves the records alone of one whose prefix begins with its own", async () => {
+  const storage = new MemoryStorage();
+  const bed = new Bed([cut]);
+  const ann = bed.turnd({ storage, storagePrefix: "turnd:ann:" });
+  await until(ann.send({ conversationId: conversation, text: "hi" }), "Hel");
+  const onRecordDropped = vi.fn();
+  expect(bed.turnd({ storage, onRecordDropped }).inFlight()).toEqual([]);
+  expect(onRecordDropped).not.toHaveBeenCalled();
+  expect(ann.inFlight()).toMatchObject([{ conversationId: conversation }]);
+});
+
+test("a page goes on where it was itself, and not where another tab is", async () => {
+  const storage = new MemoryStorage();
+  const rest = [accepted(), started(replyA), ...hello];
+  const bed = new Bed([cut, { events: rest, end: "hang" }, whole]);
+  const here = bed.turnd({ storage });
+  await until(here.send({ conversationId: conversation, text: "hi" }), "Hel");
+  const there = await bed.turnd({ storage }).resume(conversation);
+  if (there !== undefined) await until(there, "Hello");
+  const again = await here.resume(conversation, { from: "cursor" });
+  expect(await again?.done).toMatchObject({ text: "lo" });
+  expect(bed.turns.at(-1)?.cursor).toMatchObject({ replyId: replyA, offset: 4 });
+});
+
 test("a page on which the mere mention of the storage fails keeps records in memory, and not without bound", () => {
   const onTrouble = vi.fn();
   const storage = new SafeStorage(() => {
