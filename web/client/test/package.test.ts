@@ -16,7 +16,8 @@ interface Manifest {
 }
 
 test("what would be published is whole, and nothing else", { timeout: 120_000 }, async () => {
-  const [packed] = JSON.parse(execFileSync("npm", ["pack", "--dry-run", "--json", "--silent"], { cwd: root, encoding: "utf8" })) as Packed[];
+  const pack = ["pack", "--dry-run", "--json", "--silent", "--ignore-scripts=false"]; // packing builds
+  const [packed] = JSON.parse(execFileSync("npm", pack, { cwd: root, encoding: "utf8" })) as Packed[];
   const files = packed?.files.map(({ path }) => path) ?? [];
   const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Manifest;
   const wanted = Object.values(manifest.exports).flatMap(({ types, default: code }) => [types, code]);
