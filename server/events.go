@@ -27,8 +27,7 @@ const retryHint = 1000
 // form: a stream of its own takes the place of gRPC's.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
-		w.Header().Set("Allow", http.MethodGet)
-		refuse(w, r, http.StatusMethodNotAllowed, statusOf(&turns.Error{Code: turns.CodeUnimplemented, Problem: "an event stream is read by GET"}))
+		refuseMethod(w, r, http.MethodGet)
 		return
 	}
 	if _, err := s.readBody(w, r); err != nil {

@@ -23,8 +23,7 @@ func serveOpenAPI() http.Handler {
 	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			refuse(w, r, http.StatusMethodNotAllowed, statusOf(invalidField("method", "must be GET")))
+			refuseMethod(w, r, "GET, HEAD")
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
