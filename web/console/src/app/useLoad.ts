@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { failureOf, type Failure } from "../api/failure";
+import { poll } from "./polling";
 import { noteFailed, noteReached, worthTelling } from "./reach";
 
 export interface Loaded<T> {
@@ -18,18 +19,22 @@ export function useLoad<T>(name: string, load: (signal: AbortSignal) => Promise<
   const [round, setRound] = useState(0);
   const latest = useRef(load);
   latest.current = load;
+  const busy = useRef(false);
 
   useEffect(() => {
     const left = new AbortController();
+    busy.current = true;
     setState((was) => (was.name === name ? { ...was, loading: true } : { name, loading: true }));
     latest.current(left.signal).then(
       (value) => {
         if (left.signal.aborted) return;
+        busy.current = false;
         noteReached();
         setState({ name, value, loading: false });
       },
       (error: unknown) => {
         if (left.signal.aborted) return;
+        busy.current = false;
         const failure = failureOf(error);
         noteFailed(failure);
         setState((was) => ({ ...was, failure: worthTelling(failure, was.value !== undefined), loading: false }));
@@ -43,11 +48,11 @@ export function useLoad<T>(name: string, load: (signal: AbortSignal) => Promise<
     const refresh = () => document.visibilityState === "visible" && reload();
     document.addEventListener("visibilitychange", refresh);
     window.addEventListener("online", refresh);
-    const timer = every > 0 ? window.setInterval(refresh, every) : undefined;
+    const stop = every > 0 ? poll(every, () => busy.current, reload) : undefined;
     return () => {
       document.removeEventListener("visibilitychange", refresh);
       window.removeEventListener("online", refresh);
-      window.clearInterval(timer);
+      stop?.();
     };
   }, [every, reload]);
 

@@ -3,6 +3,7 @@ import { turnd } from "../api/turnd";
 import { failureOf, type Failure } from "../api/failure";
 import type { Conversation } from "../api/wire";
 import { onChange } from "../app/changes";
+import { poll } from "../app/polling";
 import { noteFailed, noteReached, worthTelling } from "../app/reach";
 
 const PAGE = 50;
@@ -34,17 +35,21 @@ export function usePages(labels: Readonly<Record<string, string>>): Pages {
   useEffect(() => setPages(1), [name]);
   useEffect(() => {
     let left = new AbortController();
+    let busy = false;
     const refresh = async () => {
       left.abort();
+      busy = true;
       const mine = (left = new AbortController());
       setState((was) => ({ ...was, loading: true }));
       try {
         const found = await loadPages(wanted.current, pages, mine.signal);
         if (mine.signal.aborted) return;
+        busy = false;
         noteReached();
         setState({ ...found, loading: false, failure: undefined });
       } catch (error) {
         if (mine.signal.aborted) return;
+        busy = false;
         const failure = failureOf(error);
         noteFailed(failure);
         setState((was) => ({ ...was, loading: false, failure: worthTelling(failure, was.list.length > 0) }));
@@ -52,14 +57,14 @@ export function usePages(labels: Readonly<Record<string, string>>): Pages {
     };
     const seen = () => document.visibilityState === "visible" && void refresh();
     void refresh();
-    const timer = window.setInterval(seen, REFRESH_MS);
+    const stop = poll(REFRESH_MS, () => busy, () => void refresh());
     document.addEventListener("visibilitychange", seen);
     window.addEventListener("online", seen);
     const forget = onChange(seen);
     return () => {
       left.abort();
       forget();
-      window.clearInterval(timer);
+      stop();
       document.removeEventListener("visibilitychange", seen);
       window.removeEventListener("online", seen);
     };
