@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -54,9 +55,18 @@ func parseEventCursor(text string) (c eventCursor, ok bool) {
 
 // cursorOf is the cursor of a request, nil without one.
 func cursorOf(r *http.Request) (*eventCursor, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, errQuery
+	}
+	for name := range query {
+		if name != cursorParam {
+			return nil, invalidField(name, "is no parameter of an event stream, which has "+cursorParam+" alone")
+		}
+	}
 	field, values := lastEventID, r.Header.Values(lastEventID)
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {
-		field, values = cursorParam, r.URL.Query()[cursorParam]
+		field, values = cursorParam, query[cursorParam]
 	}
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {
 		return nil, nil

@@ -39,17 +39,30 @@ func (s *Server) routes(api http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc(restPrefix+"conversations/{conversation}/replies/{reply}/events", s.serveEvents)
 	mux.HandleFunc(restPrefix+"conversations/{conversation}/turns/{turn}/events", s.serveEvents)
-	mux.Handle(restPrefix, calls)
+	mux.Handle(restPrefix, plainQuery(calls))
 	mux.Handle(openAPIPath, serveOpenAPI())
 	mux.Handle("/", s.cfg.Console)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if isCall(r.URL.Path) {
+			assumeConnect(r)
 			calls.ServeHTTP(w, r)
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
 }
+
+// assumeConnect names the protocol of a request to a method's path that does not: Connect lets plain clients leave it out, and
+// no other protocol is spoken there by these types of content.
+func assumeConnect(r *http.Request) {
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	if plain := kind == "application/json" || kind == "application/proto"; plain && r.Header.Get(connectVersion) == "" {
+		r.Header.Set(connectVersion, "1")
+	}
+}
+
+const connectVersion = "Connect-Protocol-Version"
 
 // isCall reports the path of a method, as Connect and gRPC-Web have it.
 func isCall(path string) bool {

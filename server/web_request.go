@@ -21,6 +21,7 @@ import (
 // large or too slow is told so in one way, whatever it speaks. All calls of the web are of one message.
 func (s *Server) whole(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
 		if isGRPC(r) {
 			refuseGRPC(w)
 			return

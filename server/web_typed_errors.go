@@ -71,6 +71,9 @@ type untyped struct {
 func (t *typedWriter) finish() {
 	var found untyped
 	isJSON := json.Unmarshal(t.body.Bytes(), &found) == nil
+	for _, name := range []string{"Grpc-Status", "Grpc-Message"} { // of the call behind it
+		t.Header().Del(name)
+	}
 	if isJSON && len(found.Details) > 0 {
 		var st spb.Status
 		if protojson.Unmarshal(t.body.Bytes(), &st) == nil { // else it is an error of Connect's
@@ -87,8 +90,9 @@ func (t *typedWriter) finish() {
 	if found.Code == float64(codes.Unknown) || found.Code == connectCode(codes.Unknown) {
 		t.code = http.StatusBadRequest // the request could not be made one of gRPC
 	}
-	for _, name := range []string{"Content-Encoding", "X-Content-Type-Options", "Grpc-Status", "Grpc-Message"} {
-		t.Header().Del(name)
+	t.Header().Del("Content-Encoding")
+	if strings.Contains(text, errTooLargeUnpacked.Error()) {
+		t.code = http.StatusRequestEntityTooLarge
 	}
 	t.form.refuse(t.ResponseWriter, t.code, untypedStatus(t.code, text))
 }

@@ -201,7 +201,8 @@ func (s *Service) UpdateConversation(ctx context.Context, caller Caller, u Conve
 			return Conversation{}, ConversationDeleted()
 		}
 		if u.ExpectVersion != 0 && u.ExpectVersion != c.Version {
-			break
+			return Conversation{}, &Error{Code: CodeConflict, Field: "expected_version", Final: true,
+				Problem: "the conversation has another version by now; read it again, and send the change with that one"}
 		}
 		before := c
 		u.apply(&c)
@@ -219,8 +220,8 @@ func (s *Service) UpdateConversation(ctx context.Context, caller Caller, u Conve
 			return s.store.ReadConversation(ctx, key)
 		}
 	}
-	return Conversation{}, &Error{Code: CodeConflict, Field: "expected_version",
-		Problem: "the conversation has changed; read it again and repeat", RetryAfter: 100 * time.Millisecond}
+	return Conversation{}, &Error{Code: CodeConflict,
+		Problem: "lost a race several times over; send the same request again", RetryAfter: 100 * time.Millisecond}
 }
 
 func (u ConversationUpdate) apply(c *Conversation) {
