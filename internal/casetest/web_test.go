@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/turnd/turnd/llm/scripted"
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
@@ -234,5 +235,28 @@ func TestAnotherTenantsIdsAnswerAsMissingOnesOverTheWeb(t *testing.T) {
 		}
 		require.Greater(t, asked["REST"], 200)
 		require.Greater(t, asked["Connect"], asked["REST"])
+	})
+}
+
+func TestConversationsAreFoundByLabelsOverREST(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, w *world) {
+		s := w.serve()
+		for _, team := range []string{"red", "blue"} {
+			_, err := s.convs.CreateConversation(w.ctx, &turnsv1.CreateConversationRequest{
+				Conversation: &turnsv1.Conversation{Title: team, Labels: map[string]string{"team": team}}})
+			require.NoError(t, err)
+		}
+		req, err := http.NewRequestWithContext(w.ctx, http.MethodPost, s.onREST().base+"/v1/conversations:search", strings.NewReader(`{"labels":{"team":"blue"}}`))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		var found turnsv1.ListConversationsResponse
+		require.NoError(t, protojson.Unmarshal(body, &found))
+		require.Len(t, found.GetConversations(), 1)
+		require.Equal(t, "blue", found.GetConversations()[0].GetTitle())
 	})
 }

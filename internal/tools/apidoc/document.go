@@ -62,6 +62,7 @@ func (d *document) finish() error {
 	for path, methods := range d.paths {
 		for _, operation := range methods.(object) {
 			operation := operation.(object)
+			dropMaps(operation)
 			operation["operationId"] = operationName(operation["operationId"].(string), path)
 		}
 	}
@@ -100,6 +101,16 @@ func (d *document) flatten(path string) {
 	d.paths[flat] = methods
 }
 
+// dropMaps leaves out parameters that are maps: a path of REST takes those in a body alone.
+func dropMaps(operation object) {
+	if parameters, ok := operation["parameters"].([]any); ok {
+		operation["parameters"] = slices.DeleteFunc(parameters, func(p any) bool {
+			name, _ := p.(object)["name"].(string)
+			return strings.Contains(name, "[")
+		})
+	}
+}
+
 // operationName is the service and the method. That of a second path says what is other about it. Without the service it would
 // be the name of a message too, "GetTurnResponse", once a generator has a type for what the method answers.
 func operationName(id, path string) string {
@@ -107,6 +118,8 @@ func operationName(id, path string) string {
 	switch {
 	case !second:
 		return name
+	case strings.HasSuffix(path, ":search"):
+		return name + "BySearch"
 	case strings.Contains(path, "{turn_id}"):
 		return name + "ByTurn"
 	case strings.Contains(path, "{reply_id}"):

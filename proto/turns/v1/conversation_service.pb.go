@@ -703,11 +703,11 @@ const file_turns_v1_conversation_service_proto_rawDesc = "" +
 	"\fconversation\x18\x01 \x01(\v2\x16.turns.v1.ConversationR\fconversation\"N\n" +
 	"\x19DeleteConversationRequest\x121\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x0econversationId\"\x1c\n" +
-	"\x1aDeleteConversationResponse2\xd8\x05\n" +
+	"\x1aDeleteConversationResponse2\xf8\x05\n" +
 	"\x13ConversationService\x12\x88\x01\n" +
 	"\x12CreateConversation\x12#.turns.v1.CreateConversationRequest\x1a$.turns.v1.CreateConversationResponse\"'\x82\xd3\xe4\x93\x02!:\fconversation\"\x11/v1/conversations\x12\x83\x01\n" +
-	"\x0fGetConversation\x12 .turns.v1.GetConversationRequest\x1a!.turns.v1.GetConversationResponse\"+\x82\xd3\xe4\x93\x02%\x12#/v1/conversations/{conversation_id}\x12w\n" +
-	"\x11ListConversations\x12\".turns.v1.ListConversationsRequest\x1a#.turns.v1.ListConversationsResponse\"\x19\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/conversations\x12\xa7\x01\n" +
+	"\x0fGetConversation\x12 .turns.v1.GetConversationRequest\x1a!.turns.v1.GetConversationResponse\"+\x82\xd3\xe4\x93\x02%\x12#/v1/conversations/{conversation_id}\x12\x96\x01\n" +
+	"\x11ListConversations\x12\".turns.v1.ListConversationsRequest\x1a#.turns.v1.ListConversationsResponse\"8\x82\xd3\xe4\x93\x022Z\x1d:\x01*\"\x18/v1/conversations:search\x12\x11/v1/conversations\x12\xa7\x01\n" +
 	"\x12UpdateConversation\x12#.turns.v1.UpdateConversationRequest\x1a$.turns.v1.UpdateConversationResponse\"F\x82\xd3\xe4\x93\x02@:\fconversation20/v1/conversations/{conversation.conversation_id}\x12\x8c\x01\n" +
 	"\x12DeleteConversation\x12#.turns.v1.DeleteConversationRequest\x1a$.turns.v1.DeleteConversationResponse\"+\x82\xd3\xe4\x93\x02%*#/v1/conversations/{conversation_id}B/Z-github.com/turnd/turnd/proto/turns/v1;turnsv1b\x06proto3"
 
