@@ -16,7 +16,10 @@ export interface TurndOptions extends Partial<RetrySettings> {
   readonly baseUrl?: string;
   /** A transport of Connect to use in place of one made from `baseUrl`, `token`, `headers` and `fetch`. */
   readonly transport?: Transport;
-  /** Gives the bearer token of each request: an API key of the page's user, or an OIDC token. It may be asked for anew. */
+  /**
+   * Gives the bearer token of each request: an API key of the page's user, or an OIDC token. It may be asked for anew. One that
+   * can't be sent in a header fails the call at once, and so do `headers`.
+   */
   readonly token?: () => string | undefined | Promise<string | undefined>;
   /** Headers of each request. */
   readonly headers?: Readonly<Record<string, string>> | (() => Readonly<Record<string, string>>);

@@ -101,6 +101,16 @@ export class Slots {
     if (this.read(conversationId)?.turnId === turnId) this.storage.remove(this.key(conversationId));
   }
 
+  /** Clears the records of all turns, also of those that are too old or corrupt. */
+  clear(): void {
+    for (const key of this.storage.keys(this.options.prefix)) {
+      if (this.conversationOf(key) !== undefined) this.storage.remove(key);
+    }
+    this.unwritten.clear();
+    this.shown.clear();
+    this.written.clear();
+  }
+
   /** Lets go of what is kept here for a turn that nobody follows any more. */
   forget(turnId: string): void {
     this.written.delete(turnId);

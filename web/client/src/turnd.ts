@@ -110,6 +110,14 @@ export class Turnd {
   }
 
   /**
+   * Forgets all turns in flight that this browser has recorded, with what the user said in them: for one who leaves a browser
+   * that others use. It stops nothing; a turn that has not reached the server yet is sent by this page or not at all.
+   */
+  forgetRecords(): void {
+    this.slots.clear();
+  }
+
+  /**
    * Calls back when another tab sends a turn in a conversation, with the reply to it; this tab then shows the same. It ends
    * by the function it returns.
    */

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { expect, test, vi } from "vitest";
-import { type Reply, type StorageTrouble } from "../src/index.js";
+import { newTurnId, type Reply, type StorageTrouble } from "../src/index.js";
 import { type Answer, Bed } from "./bed.js";
 import { accepted, completed, conversation, replyA, started, text } from "./events.js";
 import { SafeStorage } from "../src/storage.js";
@@ -51,6 +51,31 @@ test("a client leaves the records alone of one whose prefix begins with its own"
   expect(bed.turnd({ storage, onRecordDropped }).inFlight()).toEqual([]);
   expect(onRecordDropped).not.toHaveBeenCalled();
   expect(ann.inFlight()).toMatchObject([{ conversationId: conversation }]);
+});
+
+test("a client forgets its records, sound or not, and those of no other", async () => {
+  const storage = new MemoryStorage();
+  const bed = new Bed([cut, cut]);
+  const ann = bed.turnd({ storage, storagePrefix: "turnd:ann:" });
+  const bob = bed.turnd({ storage });
+  await until(ann.send({ conversationId: conversation, text: "hi" }), "Hel");
+  await until(bob.send({ conversationId: conversation, text: "hi" }), "Hel");
+  storage.setItem(`turnd:ann:${newTurnId()}`, "{");
+  ann.forgetRecords();
+  expect([...storage.entries.keys()]).toEqual([key]);
+  expect(ann.inFlight()).toEqual([]);
+  expect(bob.inFlight()).toHaveLength(1);
+});
+
+test("a reply that is still read writes no record again that was forgotten", async () => {
+  const storage = new MemoryStorage();
+  const bed = new Bed([cut, whole]);
+  const turnd = bed.turnd({ storage, recordEvery: 0 });
+  const reply = turnd.send({ conversationId: conversation, text: "hi" });
+  await until(reply, "Hel");
+  turnd.forgetRecords();
+  expect(await reply.done).toMatchObject({ text: "Hello" });
+  expect(storage.length).toBe(0);
 });
 
 test("a page goes on where it was itself, and not where another tab is", async () => {

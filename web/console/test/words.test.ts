@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parseFilter, parseLabels } from "../src/conversations/names";
 import { parse, paths } from "../src/app/router";
+import { excerpt, MOST_DRAWN } from "../src/thread/excerpt";
 import { pretty } from "../src/thread/ReplyBlocks";
 import { pieces } from "../src/thread/Prose";
 import { percent } from "../src/words/amounts";
@@ -47,6 +48,31 @@ describe("what was written", () => {
     expect(pretty('{"a":1}')).toBe('{\n  "a": 1\n}');
     expect(pretty('{"a":12345678901234567890}')).toBe('{"a":12345678901234567890}');
     expect(pretty('{"a":')).toBe('{"a":');
+  });
+});
+
+describe("what is drawn of a text", () => {
+  it("is all of it up to a bound, and its first part beyond", () => {
+    const most = "a".repeat(MOST_DRAWN);
+    expect(excerpt(most, false)).toEqual({ text: most, of: "all" });
+    expect(excerpt(most, true)).toEqual({ text: most, of: "all" });
+    expect(excerpt(`${most}b`, false)).toEqual({ text: most, of: "first" });
+  });
+
+  it("is its latest part while it grows, from a place that seldom moves", () => {
+    const begins = new Set<number>();
+    for (let length = MOST_DRAWN + 1; length <= 2 * MOST_DRAWN; length += 997) {
+      const { text, of } = excerpt("a".repeat(length - 1) + "z", true);
+      expect([of, text.at(-1), text.length <= MOST_DRAWN, text.length >= MOST_DRAWN / 2]).toEqual(["latest", "z", true, true]);
+      begins.add(length - text.length);
+    }
+    expect([...begins]).toEqual([MOST_DRAWN / 2, MOST_DRAWN]);
+  });
+
+  it("never begins or ends inside a character", () => {
+    const odd = `a${"\u{1f600}".repeat(MOST_DRAWN)}`;
+    expect(() => encodeURIComponent(excerpt(odd, false).text)).not.toThrow();
+    expect(() => encodeURIComponent(excerpt(odd, true).text)).not.toThrow();
   });
 });
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { sideways } from "../lib/browser.mjs";
 import { eventually } from "../lib/report.mjs";
-import { begin, box, lastReply, say, settled, whole } from "./steps.mjs";
+import { begin, box, lastReply, prose, say, settled, squeeze, stored, textOf, whole } from "./steps.mjs";
 
 const long = `Averyveryverylongwordwithoutanyplacetobreakit${"o".repeat(120)} and\n\n\`\`\`\n${"a line of code that is long ".repeat(8)}\n\`\`\`\n\nand so on.`;
 
@@ -41,6 +41,29 @@ const phone = {
     }
     assert.ok(conversationId);
     return { generations: (await provider.counts()).generations };
+  },
+};
+
+const huge = {
+  name: "a very long reply",
+  play: async ({ browser, server, provider, shot }) => {
+    await provider.play({ plan: { reply: { deltas: 400, delta_bytes: 1_000, seed: 5 }, steps: [{ at: "delta:200", do: "wait", gate: "mid" }] } });
+    const page = await browser.open(server.url);
+    const conversationId = await begin(page, "All there is to say");
+    await say(page, "Leave nothing out.");
+    await lastReply(page).getByText(/^The latest of [12]\d\d,\d{3} characters/).waitFor();
+    const drawn = () => prose(page).evaluate((element) => element.textContent.length);
+    assert.ok((await drawn()) <= 100_000, "no more is drawn while it grows");
+    await provider.open("mid");
+    await whole(page);
+    await lastReply(page).getByRole("button", { name: "Show all" }).waitFor();
+    assert.equal(await drawn(), 100_000);
+    await shot(page, "");
+    await lastReply(page).getByRole("button", { name: "Show all" }).click();
+    await eventually("all is drawn", async () => (await drawn()) > 390_000 || drawn());
+    const [entry] = await stored(server, conversationId);
+    assert.equal(squeeze(await prose(page).evaluate((element) => element.textContent)), squeeze(textOf(entry.reply)));
+    return { generations: (await provider.counts()).generations, characters: await drawn() };
   },
 };
 
@@ -146,4 +169,4 @@ function focused(page) {
   });
 }
 
-export const scenes = [phone, dark, keyboard, aloud];
+export const scenes = [phone, huge, dark, keyboard, aloud];

@@ -80,6 +80,35 @@ const left = {
   },
 };
 
+const deletedElsewhere = {
+  name: "deleted elsewhere while a reply runs",
+  short: true,
+  play: async ({ browser, server, provider, shot }) => {
+    await provider.play(gated("never"));
+    const page = await browser.open(server.url);
+    const conversationId = await begin(page, "Gone under one's feet");
+    await say(page, "Is anybody there?");
+    await partly(page);
+    await page.getByText("While a reply runs").waitFor();
+    await box(page).fill("Words that were not sent.");
+    const response = await fetch(`${server.url}/v1/conversations/${conversationId}`, { method: "DELETE" });
+    assert.ok(response.ok, `deleting: ${response.status}`);
+    await page.getByRole("status").getByText("This conversation was deleted.").waitFor();
+    await eventually("nothing can be stopped, chosen or sent", async () => {
+      const names = ["Stop", "Regenerate", "Edit", "Rename", "Send again"];
+      const counts = await Promise.all(names.map((name) => page.getByRole("button", { name, exact: true }).count()));
+      const choices = await page.getByText("While a reply runs").count();
+      return counts.concat(choices).every((count) => count === 0) || `${names}: ${counts}, choices: ${choices}`;
+    });
+    assert.ok(await page.getByRole("button", { name: "Send", exact: true }).isDisabled());
+    assert.equal(await box(page).inputValue(), "Words that were not sent.", "what was written can still be copied");
+    await shot(page, "");
+    const { generations } = await provider.counts();
+    assert.equal(generations, 1);
+    return { generations };
+  },
+};
+
 const offline = {
   name: "offline and back",
   short: true,
@@ -138,4 +167,4 @@ const cutLinks = {
   },
 };
 
-export const scenes = [reload, twoTabs, elsewhere, left, offline, sentOffline, cutLinks];
+export const scenes = [reload, twoTabs, elsewhere, left, deletedElsewhere, offline, sentOffline, cutLinks];

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { eventually } from "../lib/report.mjs";
 import { startTurnd, turnd } from "../lib/servers.mjs";
-import { begin, lastReply, say, settled, whole } from "./steps.mjs";
+import { begin, gated, lastReply, partly, say, settled, whole } from "./steps.mjs";
 
 const cut = { plan: { reply: { deltas: 40, delta_bytes: 12, seed: 9 }, steps: [{ at: "delta:20", do: "reset" }] } };
 
@@ -67,28 +67,64 @@ const ledger = {
   },
 };
 
+async function create(server, scopes) {
+  const words = ["--tenant", "acme", "--subject", "ann", "--scopes", scopes, "--database-url", server.database];
+  return (await turnd(["keys", "create", ...words])).trim();
+}
+
+async function use(page, server, key) {
+  await page.goto(`${server.url}/identity`);
+  await page.getByLabel("Key or token").fill(key);
+  await page.getByRole("button", { name: "Use it" }).click();
+}
+
+const records = (page) => page.evaluate(() => Object.keys(localStorage).filter((name) => name.startsWith("turnd:")));
+
+const forgotten = {
+  name: "a key that is forgotten",
+  short: true,
+  play: async ({ folder, browser, provider, shot }) => {
+    const server = await startTurnd(folder, provider, { name: "forgotten", args: ["--auth", "keys"] });
+    try {
+      const page = await browser.open(server.url);
+      const ways = { "Forget it": () => page.getByRole("button", { name: "Forget it" }).click() };
+      const other = await create(server, "turns,read");
+      ways["Another key"] = () => use(page, server, other);
+      for (const [way, leave] of Object.entries(ways)) {
+        await provider.play(gated("never"));
+        await use(page, server, await create(server, "turns,read"));
+        await page.getByText("Choose a conversation").waitFor();
+        await begin(page, way);
+        await say(page, "For nobody else to read.");
+        await partly(page);
+        assert.equal((await records(page)).length, 1, "the turn is on record");
+        await page.goto(`${server.url}/identity`);
+        await leave();
+        await eventually(`${way}: no record is left`, async () => (await records(page)).length === 0 || (await records(page)).join());
+        await shot(page, way);
+      }
+      return { generations: (await provider.counts()).generations };
+    } finally {
+      await server.stop();
+    }
+  },
+};
+
 const keys = {
   name: "keys and scopes",
   short: true,
   play: async ({ folder, browser, provider, shot }) => {
     const server = await startTurnd(folder, provider, { name: "keyed", args: ["--auth", "keys"] });
     try {
-      const create = async (scopes) =>
-        (await turnd(["keys", "create", "--tenant", "acme", "--subject", "ann", "--scopes", scopes, "--database-url", server.database])).trim();
       const page = await browser.open(server.url);
       const addresses = [];
       page.on("request", (request) => addresses.push(request.url()));
       await page.getByText("The server wants to know who you are").first().waitFor();
       await shot(page, "asked");
-      const use = async (key) => {
-        await page.goto(`${server.url}/identity`);
-        await page.getByLabel("Key or token").fill(key);
-        await page.getByRole("button", { name: "Use it" }).click();
-      };
-      await use("turnd_wrong");
+      await use(page, server, "turnd_wrong");
       await page.getByRole("alert").waitFor();
-      const key = await create("turns,read");
-      await use(key);
+      const key = await create(server, "turns,read");
+      await use(page, server, key);
       await page.getByText("Choose a conversation").waitFor();
       await begin(page, "With a key");
       await say(page, "Do you know me?");
@@ -96,8 +132,8 @@ const keys = {
       await page.getByRole("link", { name: "Workers" }).click();
       await page.getByText("It takes a key with the scope").waitFor();
       await shot(page, "scope");
-      const operator = await create("operator");
-      await use(operator);
+      const operator = await create(server, "operator");
+      await use(page, server, operator);
       await page.getByRole("link", { name: "Workers" }).click();
       await page.getByText("alive").waitFor();
       for (const secret of [key, operator]) {
@@ -111,4 +147,4 @@ const keys = {
   },
 };
 
-export const scenes = [held, ledger, keys];
+export const scenes = [held, ledger, keys, forgotten];

@@ -1,7 +1,7 @@
 import { useState, type FormEvent } from "react";
-import { turnd } from "../api/turnd";
+import { actAs, forgetIdentity, turnd } from "../api/turnd";
 import { failureOf, type Failure } from "../api/failure";
-import { identity, setIdentity } from "../api/identity";
+import { identity } from "../api/identity";
 import { Failed } from "./Failed";
 import { Page } from "./Page";
 import { navigate, paths } from "./router";
@@ -17,7 +17,7 @@ export function IdentityPage() {
   const use = async (event: FormEvent) => {
     event.preventDefault();
     const next = { key: draft.key.trim(), tenant: draft.tenant.trim(), subject: draft.subject.trim() };
-    const kept = setIdentity(next);
+    const kept = actAs(next);
     setFailure(undefined);
     try {
       await turnd().conversations.listConversations({ pageSize: 1 });
@@ -69,9 +69,8 @@ export function IdentityPage() {
           <button
             type="button"
             onClick={() => {
-              const nobody = { key: "", tenant: "", subject: "" };
-              setDraft(nobody);
-              setIdentity(nobody);
+              forgetIdentity();
+              setDraft(identity());
               setFailure(undefined);
               setSaid("Forgotten.");
             }}

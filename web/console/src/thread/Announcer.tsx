@@ -2,6 +2,8 @@ import { useEffect, useRef, useState } from "react";
 import type { ReplySnapshot } from "../api/turnd";
 
 const PAUSE_MS = 1_500;
+/** The most characters that are read out at once; who is further behind than that hears the latest. */
+const MOST_READ = 10_000;
 
 interface Progress {
   /** Which reply is read. */
@@ -27,14 +29,15 @@ export function Announcer({ snapshot }: { snapshot: ReplySnapshot | undefined })
       return;
     }
     if (was.ended) return;
-    const rest = snapshot.text.slice(was.length);
+    const from = Math.max(was.length, snapshot.text.length - MOST_READ);
+    const rest = snapshot.text.slice(from);
     if (snapshot.end) {
       progress.current = { ...was, ended: true };
       return setSaid(`${rest} The reply is ${snapshot.end.kind === "completed" ? "complete" : snapshot.end.kind}.`);
     }
     const sentences = /^[\s\S]*[.!?:\n](?=\s|$)/.exec(rest)?.[0];
     if (!sentences?.trim() || Date.now() - was.at < PAUSE_MS) return;
-    progress.current = { ...was, length: was.length + sentences.length, at: Date.now() };
+    progress.current = { ...was, length: from + sentences.length, at: Date.now() };
     setSaid(sentences);
   }, [snapshot]);
   return (

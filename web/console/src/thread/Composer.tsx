@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "react";
 import { OnBusy } from "../api/wire";
 import { Failed } from "../app/Failed";
 import { newTurnId } from "../../../client/src/index.js";
+import { Link, paths } from "../app/router";
 import { useShortcuts } from "../app/shortcuts";
 import { useAction } from "../app/useAction";
 
@@ -14,6 +15,8 @@ export interface Draft {
 
 interface Props {
   running: boolean;
+  /** Whether the conversation was deleted, so that nothing can be sent. What is written can still be copied. */
+  gone: boolean;
   /** Words to begin with, when they change: those of a turn that was not taken. */
   given: string;
   onSend: (draft: Draft) => Promise<void>;
@@ -21,7 +24,7 @@ interface Props {
 }
 
 /** Where a turn is written. */
-export function Composer({ running, given, onSend, onStop }: Props) {
+export function Composer({ running, gone, given, onSend, onStop }: Props) {
   const [text, setText] = useState("");
   const [id, setId] = useState(newTurnId);
   const [onBusy, setOnBusy] = useState(OnBusy.ENQUEUE);
@@ -36,7 +39,7 @@ export function Composer({ running, given, onSend, onStop }: Props) {
   useEffect(() => setText((was) => was || given), [given]);
 
   const send = () => {
-    if (text.trim()) void run();
+    if (text.trim() && !gone) void run();
   };
   return (
     <form
@@ -47,10 +50,17 @@ export function Composer({ running, given, onSend, onStop }: Props) {
       }}
     >
       <Failed failure={failure} />
+      {gone && (
+        <p className="notice" role="status">
+          <span>This conversation was deleted. Nothing more can be said in it.</span>
+          <Link to={paths.conversations()}>All conversations</Link>
+        </p>
+      )}
       <textarea
         ref={box}
         rows={1}
         value={text}
+        readOnly={gone}
         onChange={(event) => setText(event.target.value)}
         onKeyDown={(event) => {
           if (event.key === "Escape") event.currentTarget.blur();
@@ -78,7 +88,7 @@ export function Composer({ running, given, onSend, onStop }: Props) {
             Stop
           </button>
         )}
-        <button type="submit" className="primary" disabled={busy || !text.trim()}>
+        <button type="submit" className="primary" disabled={busy || gone || !text.trim()}>
           {running && onBusy === OnBusy.INTERRUPT ? "Stop and send" : "Send"}
         </button>
       </div>

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { turnd } from "../api/turnd";
-import { BlockSchema, type Conversation, ReplyStatus } from "../api/wire";
+import { BlockSchema, type Conversation } from "../api/wire";
 import { changed, onChange } from "../app/changes";
 import { Failed } from "../app/Failed";
 import { Link, paths } from "../app/router";
@@ -15,6 +15,7 @@ import { Composer, type Draft } from "./Composer";
 import type { Live } from "./live";
 import { PendingTurn } from "./PendingTurn";
 import { plainText } from "./shown";
+import { isGone, standingOf } from "./standing";
 import { TurnView } from "./TurnView";
 import { useLive } from "./useLive";
 import { useStayBelow } from "./useStayBelow";
@@ -57,8 +58,8 @@ export function ConversationPage({ conversationId, at }: { conversationId: strin
   }, [conversationId, live.forget, live.listen]);
 
   const pending = pendingOf(live.live, new Set(entries.map((entry) => entry.turn?.turnId ?? "")));
-  const runningTurn = runningIn(live.live) ?? entries.find((entry) => entry.reply?.status === ReplyStatus.IN_FLIGHT)?.turn?.turnId;
-  const busy = runningTurn !== undefined || !!conversation?.runningReplyId;
+  const gone = isGone([loaded.failure, thread.failure], conversation !== undefined);
+  const { busy, turnId: runningTurn } = standingOf(live.live, entries, conversation);
   const end = useStayBelow(`${conversationId} ${at}`, thread.ready);
   const [back, setBack] = useState("");
   const stop = useAction((turnId: string) => actions.stop(turnId));
@@ -72,7 +73,7 @@ export function ConversationPage({ conversationId, at }: { conversationId: strin
 
   return (
     <div className="thread-page">
-      <Head conversation={conversation} conversationId={conversationId} />
+      <Head conversation={conversation} conversationId={conversationId} gone={gone} />
       <div className="thread">
         <Failed failure={thread.failure ?? loaded.failure} />
         {at && (
@@ -95,6 +96,7 @@ export function ConversationPage({ conversationId, at }: { conversationId: strin
               live={live.live.get(entry.turn.turnId)}
               last={index === entries.length - 1}
               busy={busy}
+              gone={gone}
               actions={actions}
             />
           ) : null,
@@ -116,12 +118,18 @@ export function ConversationPage({ conversationId, at }: { conversationId: strin
         <div ref={end.mark} />
       </div>
       <Announcer snapshot={(runningTurn && live.live.get(runningTurn)?.snapshot) || latestEnd(live.live)} />
-      <Composer running={busy} given={back} onSend={send} onStop={runningTurn ? () => void stop.run(runningTurn) : undefined} />
+      <Composer
+        running={busy && !gone}
+        gone={gone}
+        given={back}
+        onSend={send}
+        onStop={runningTurn ? () => void stop.run(runningTurn) : undefined}
+      />
     </div>
   );
 }
 
-function Head({ conversation, conversationId }: { conversation: Conversation | undefined; conversationId: string }) {
+function Head({ conversation, conversationId, gone }: { conversation: Conversation | undefined; conversationId: string; gone: boolean }) {
   const name = conversation ? nameOf(conversation) : `Conversation ${shortId(conversationId)}`;
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);
@@ -136,7 +144,7 @@ function Head({ conversation, conversationId }: { conversation: Conversation | u
       <h1 ref={heading} tabIndex={-1} dir="auto" title={conversationId}>
         {name}
       </h1>
-      {conversation && (
+      {conversation && !gone && (
         <div className="row">
           <ConversationMenu conversation={conversation} />
         </div>
@@ -148,13 +156,6 @@ function Head({ conversation, conversationId }: { conversation: Conversation | u
 /** Turns that were sent from this browser and are not part of what is shown, but for those that are over. */
 function pendingOf(live: ReadonlyMap<string, Live>, shown: ReadonlySet<string>): [string, Live][] {
   return [...live].filter(([turnId, { snapshot, failure }]) => !shown.has(turnId) && (!snapshot.end || failure));
-}
-
-function runningIn(live: ReadonlyMap<string, Live>): string | undefined {
-  for (const [turnId, { snapshot, failure }] of live) {
-    if (!failure && !snapshot.end && snapshot.state !== "queued" && snapshot.state !== "sending") return turnId;
-  }
-  return undefined;
 }
 
 function latestEnd(live: ReadonlyMap<string, Live>) {

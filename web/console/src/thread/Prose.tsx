@@ -1,4 +1,5 @@
 import { memo } from "react";
+import { Bounded } from "./Bounded";
 
 interface Piece {
   code: boolean;
@@ -35,10 +36,17 @@ export function pieces(text: string): Piece[] {
 
 /** What was written, as text: nothing in it is taken for markup, but code between fences is set apart. */
 export const Prose = memo(function Prose({ text, growing = false }: { text: string; growing?: boolean }) {
-  const parts = pieces(text);
+  return (
+    <Bounded text={text} growing={growing}>
+      {(drawn) => <Pieces text={drawn} growing={growing} />}
+    </Bounded>
+  );
+});
+
+function Pieces({ text, growing }: { text: string; growing: boolean }) {
   return (
     <div className={growing ? "prose growing" : "prose"} dir="auto">
-      {parts.map((piece, at) =>
+      {pieces(text).map((piece, at) =>
         piece.code ? (
           <pre key={at} tabIndex={0} dir="ltr" data-language={piece.language || undefined}>
             <code>{piece.text}</code>
@@ -49,4 +57,4 @@ export const Prose = memo(function Prose({ text, growing = false }: { text: stri
       )}
     </div>
   );
-});
+}

@@ -1,6 +1,8 @@
 import { useMemo } from "react";
 import { BlockKind } from "../api/wire";
 import { many } from "../words/amounts";
+import { Bounded } from "./Bounded";
+import { MOST_DRAWN } from "./excerpt";
 import { Prose } from "./Prose";
 import type { ShownBlock } from "./shown";
 
@@ -36,15 +38,19 @@ function ReplyBlock({ block, growing }: { block: ShownBlock; growing: boolean })
 
 function Thinking({ block, growing }: { block: ShownBlock; growing: boolean }) {
   if (block.done && !block.text) return <p className="hint thinking">Thought, and the provider keeps it sealed.</p>;
-  const words = block.text.split(/\s+/).filter(Boolean).length;
   return (
     <details className="thinking">
       <summary>
-        {growing ? "Thinking…" : "Thinking"} <span className="hint">{many(words, "word")}</span>
+        {growing ? "Thinking…" : "Thinking"} <span className="hint">{lengthOf(block.text)}</span>
       </summary>
       <Prose text={block.text} growing={growing} />
     </details>
   );
+}
+
+function lengthOf(text: string): string {
+  if (text.length > MOST_DRAWN) return many(text.length, "character");
+  return many(text.split(/\s+/).filter(Boolean).length, "word");
 }
 
 function ToolUse({ block, growing }: { block: ShownBlock; growing: boolean }) {
@@ -54,9 +60,13 @@ function ToolUse({ block, growing }: { block: ShownBlock; growing: boolean }) {
       <header>
         <span className="tool-mark">calls</span> <code>{block.toolName}</code> <span className="hint">{block.toolUseId}</span>
       </header>
-      <pre tabIndex={0} className={growing ? "growing" : undefined}>
-        <code>{input}</code>
-      </pre>
+      <Bounded text={input} growing={growing}>
+        {(drawn) => (
+          <pre tabIndex={0} className={growing ? "growing" : undefined}>
+            <code>{drawn}</code>
+          </pre>
+        )}
+      </Bounded>
     </section>
   );
 }

@@ -9,8 +9,16 @@ import { plainText } from "./shown";
 import { Siblings } from "./Siblings";
 import { UserBlocks } from "./UserBlocks";
 
+interface Props {
+  turn: UserTurn;
+  siblings: readonly string[];
+  /** Whether the conversation was deleted. */
+  gone: boolean;
+  actions: Actions;
+}
+
 /** What the user said. Editing it makes a sibling, and changes nothing of the turn itself. */
-export function SaidTurn({ turn, siblings, actions }: { turn: UserTurn; siblings: readonly string[]; actions: Actions }) {
+export function SaidTurn({ turn, siblings, gone, actions }: Props) {
   const [editing, setEditing] = useState(false);
   const at = siblings.indexOf(turn.turnId);
   const step = useAction(async (by: 1 | -1) => {
@@ -26,7 +34,7 @@ export function SaidTurn({ turn, siblings, actions }: { turn: UserTurn; siblings
       </div>
       <div className="under of-said">
         <Siblings what="version of this turn" at={at} of={siblings.length} onStep={(by) => void step.run(by)} />
-        {text && (
+        {text && !gone && (
           <button type="button" className="small" onClick={() => setEditing(true)}>
             Edit
           </button>

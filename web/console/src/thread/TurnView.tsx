@@ -23,11 +23,13 @@ interface Props {
   last: boolean;
   /** Whether some reply of the conversation is running. */
   busy: boolean;
+  /** Whether the conversation was deleted, so that it can only be read as far as it is here. */
+  gone: boolean;
   actions: Actions;
 }
 
 /** A user turn with its reply, or with whichever of its replies is looked at. */
-export const TurnView = memo(function TurnView({ entry, turn, live, last, busy, actions }: Props) {
+export const TurnView = memo(function TurnView({ entry, turn, live, last, busy, gone, actions }: Props) {
   const [aside, setAside] = useState<Reply>();
   const [ledger, setLedger] = useState(false);
   const stored = entry.reply;
@@ -35,7 +37,8 @@ export const TurnView = memo(function TurnView({ entry, turn, live, last, busy, 
 
   const growing = !aside && live && !isOld(live, stored) ? live : undefined;
   const shown = aside ?? stored;
-  const running = growing ? !growing.snapshot.end : stored?.status === ReplyStatus.IN_FLIGHT;
+  const running = !gone && (growing ? !growing.snapshot.end : stored?.status === ReplyStatus.IN_FLIGHT);
+  const free = !busy && !gone;
   const step = useAction(async (by: 1 | -1) => {
     const replies = await actions.replies(turn.turnId);
     const at = replies.findIndex((reply) => reply.replyId === shown?.replyId);
@@ -50,7 +53,7 @@ export const TurnView = memo(function TurnView({ entry, turn, live, last, busy, 
     last
       ? {
           ".": running ? stop : undefined,
-          r: !busy && !aside ? regenerate : undefined,
+          r: free && !aside ? regenerate : undefined,
           "[": at > 0 ? () => void step.run(-1) : undefined,
           "]": at < entry.replyCount - 1 ? () => void step.run(1) : undefined,
         }
@@ -59,22 +62,22 @@ export const TurnView = memo(function TurnView({ entry, turn, live, last, busy, 
 
   return (
     <article className="turn" aria-label={`Turn ${String(turn.seq)}`}>
-      <SaidTurn turn={turn} siblings={entry.siblingTurnIds} actions={actions} />
+      <SaidTurn turn={turn} siblings={entry.siblingTurnIds} gone={gone} actions={actions} />
       {(shown || growing) && (
         <div className={aside ? "reply aside" : "reply"} aria-busy={running} aria-label="Reply" role="group">
           {growing ? <GrowingReply snapshot={growing.snapshot} /> : shown && <StoredReply reply={shown} replaced={!!aside} />}
           <Failed failure={growing?.failure} />
-          {last && !aside && !running && <AnswerTools reply={stored} live={growing} actions={actions} />}
-          {shown?.status === ReplyStatus.HELD && !aside && <Resolve reply={shown} onResolved={() => void actions.goTo(turn.turnId)} />}
+          {last && !aside && !running && !gone && <AnswerTools reply={stored} live={growing} actions={actions} />}
+          {shown?.status === ReplyStatus.HELD && !aside && !gone && <Resolve reply={shown} onResolved={() => void actions.goTo(turn.turnId)} />}
           <ReplyFoot
             reply={shown}
             snapshot={growing?.snapshot}
             count={entry.replyCount}
             onStep={(by) => void step.run(by)}
             onStop={running ? stop : undefined}
-            onRegenerate={!running && !busy && !aside && shown?.status !== ReplyStatus.HELD ? regenerate : undefined}
-            onAgain={growing?.snapshot.end && canRepeat(growing) && !busy ? () => actions.again(turn.turnId) : undefined}
-            onUse={aside && selectable(aside) && !busy ? () => void act.run(() => actions.use(aside)) : undefined}
+            onRegenerate={!running && free && !aside && shown?.status !== ReplyStatus.HELD ? regenerate : undefined}
+            onAgain={growing?.snapshot.end && canRepeat(growing) && free ? () => actions.again(turn.turnId) : undefined}
+            onUse={aside && selectable(aside) && free ? () => void act.run(() => actions.use(aside)) : undefined}
             ledger={ledger}
             onLedger={() => setLedger(!ledger)}
           />
