@@ -1,5 +1,6 @@
-# Each target but run ends in one line: PASS name figure=value .. or FAIL name why. Each starts with a clean environment
-# (.ci/clean). Switches: SHORT=1 for less of the long ones, FUZZTIME=10s, SEED=n, SEEDS=n.
+# Each target but run and the examples, which run until they are stopped, ends in one line: PASS name figure=value .. or
+# FAIL name why. Each starts with a clean environment (.ci/clean). Switches: SHORT=1 for less of the long ones, FUZZTIME=10s,
+# SEED=n, SEEDS=n.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help

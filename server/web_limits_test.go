@@ -87,7 +87,8 @@ func TestWhatUnpacksToMoreThanARequestMayHaveIsRefused(t *testing.T) {
 	require.NoError(t, z.Close())
 	require.Less(t, packed.Len(), 1<<20)
 	resp, body := exchange(t, h, http.MethodPost, "/v1/turns", packed.String(), "Content-Encoding", "gzip")
-	require.Equal(t, http.StatusTooManyRequests, resp.StatusCode, body)
+	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode, body)
+	require.Empty(t, resp.Header.Values("Grpc-Status"))
 	require.Equal(t, "CONTENT_TOO_LARGE", info(t, restError(t, body), codes.ResourceExhausted).GetReason())
 	require.Zero(t, f.submissions())
 }

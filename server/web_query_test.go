@@ -1,15 +1,11 @@
 package server_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
-
-	"github.com/turnd/turnd/server"
 )
 
 // A proxy may let a request pass by its path: what is done is what the path says.
@@ -49,17 +45,4 @@ func TestAPlainClientOfConnectNeedNotNameTheProtocol(t *testing.T) {
 		require.Equal(t, "nosniff", resp.Header.Get("X-Content-Type-Options"))
 	}
 	require.Equal(t, 2, f.submissions())
-}
-
-func TestWhatIsTooLargeOnceUnpackedIsToldAsWhatIsTooLarge(t *testing.T) {
-	h := start(t, newFake(), func(c *server.Config) { c.MaxRecvBytes = 1 << 12; c.MaxContentBytes = 1 << 11 })
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	_, err := z.Write(bytes.Repeat([]byte(" "), 1<<20))
-	require.NoError(t, err)
-	require.NoError(t, z.Close())
-	resp, body := exchange(t, h, http.MethodPost, "/v1/turns", packed.String(), "Content-Encoding", "gzip")
-	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode, body)
-	require.Empty(t, resp.Header.Values("Grpc-Status"))
-	require.Equal(t, "CONTENT_TOO_LARGE", info(t, restError(t, body), codes.ResourceExhausted).GetReason())
 }

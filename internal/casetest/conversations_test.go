@@ -101,7 +101,7 @@ func TestOfConcurrentUpdatesAtOneVersionExactlyOneIsMade(t *testing.T) {
 			require.Equal(t, codes.Aborted, status.Code(err), "%v", err)
 		}
 		require.Equal(t, 1, made)
-		w.fails(update(workers[1], "late", c.GetVersion()), codes.Aborted, "CONFLICT", "SAME_ID_NOW")
+		w.fails(update(workers[1], "late", c.GetVersion()), codes.Aborted, "CONFLICT", "DO_NOT_RETRY")
 		got, err := workers[1].convs.GetConversation(w.ctx, &turnsv1.GetConversationRequest{ConversationId: c.GetConversationId()})
 		require.NoError(t, err)
 		require.Equal(t, c.GetVersion()+1, got.GetConversation().GetVersion())

@@ -74,7 +74,8 @@ const (
 	// The conversation or the tenant has used up a cap. FAILED_PRECONDITION with metadata cap (turns, tokens, cost or
 	// time), scope (conversation or tenant), limit and spent (cost in micros, time in milliseconds); DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_CAP_REACHED ErrorReason = 17
-	// A race was lost, and a repeat will win it. ABORTED with RetryInfo; SAME_ID_NOW.
+	// A race was lost, and a repeat will win it. ABORTED with RetryInfo; SAME_ID_NOW. An update of a version that is gone can't
+	// win it: without RetryInfo; DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_CONFLICT ErrorReason = 18
 	// The write carried an epoch that has been taken over. ABORTED; DO_NOT_RETRY.
 	ErrorReason_ERROR_REASON_STALE_EPOCH ErrorReason = 19

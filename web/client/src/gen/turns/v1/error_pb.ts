@@ -157,7 +157,8 @@ export enum ErrorReason {
   CAP_REACHED = 17,
 
   /**
-   * A race was lost, and a repeat will win it. ABORTED with RetryInfo; SAME_ID_NOW.
+   * A race was lost, and a repeat will win it. ABORTED with RetryInfo; SAME_ID_NOW. An update of a version that is gone can't
+   * win it: without RetryInfo; DO_NOT_RETRY.
    *
    * @generated from enum value: ERROR_REASON_CONFLICT = 18;
    */
