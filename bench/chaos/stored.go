@@ -35,6 +35,7 @@ type storedReply struct {
 	Owner      string
 	Content    string
 	LogLen     int64
+	WaitedUs   int64
 	Settled    bool
 	CreateTime time.Time
 	EndTime    *time.Time
@@ -73,7 +74,7 @@ const (
 FROM turns t JOIN conversations c USING (conversation_key) WHERE t.role = 'user'`
 
 	selectReplies = `SELECT id::text, responds_to::text AS turn, status, reason, attempt, generation, epoch,
-	owner::text, content, log_len, settled_at IS NOT NULL AS settled, create_time, end_time
+	owner::text, content, log_len, waited_us, settled_at IS NOT NULL AS settled, create_time, end_time
 FROM turns WHERE role = 'assistant'`
 
 	selectCalls = `SELECT call_id::text AS id, turn_id::text AS turn, reply_id::text AS reply, generation, epoch, number, class, phase,
