@@ -7,43 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/genproto/googleapis/api/annotations"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
-	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+	"github.com/turnd/turnd/server/rest"
 )
-
-// restRules are the bindings of all methods of the wire, by method.
-func restRules() map[protoreflect.FullName][]*annotations.HttpRule {
-	out := map[protoreflect.FullName][]*annotations.HttpRule{}
-	for _, file := range []protoreflect.FileDescriptor{turnsv1.File_turns_v1_turn_service_proto,
-		turnsv1.File_turns_v1_conversation_service_proto, turnsv1.File_turns_v1_operator_service_proto} {
-		for i := range file.Services().Len() {
-			for methods, j := file.Services().Get(i).Methods(), 0; j < methods.Len(); j++ {
-				rule, ok := proto.GetExtension(methods.Get(j).Options(), annotations.E_Http).(*annotations.HttpRule)
-				if ok && rule != nil {
-					out[methods.Get(j).FullName()] = append([]*annotations.HttpRule{rule}, rule.GetAdditionalBindings()...)
-				}
-			}
-		}
-	}
-	return out
-}
-
-func bindingOf(rule *annotations.HttpRule) (method, path string) {
-	switch p := rule.GetPattern().(type) {
-	case *annotations.HttpRule_Get:
-		return http.MethodGet, p.Get
-	case *annotations.HttpRule_Post:
-		return http.MethodPost, p.Post
-	case *annotations.HttpRule_Patch:
-		return http.MethodPatch, p.Patch
-	case *annotations.HttpRule_Delete:
-		return http.MethodDelete, p.Delete
-	}
-	return "", ""
-}
 
 func TestTheOpenAPIDocumentHasEachPathOfTheWire(t *testing.T) {
 	h := start(t, newFake())
@@ -54,14 +20,13 @@ func TestTheOpenAPIDocumentHasEachPathOfTheWire(t *testing.T) {
 		Paths map[string]map[string]any
 	}
 	require.NoError(t, json.Unmarshal([]byte(body), &doc))
-	rules := restRules()
-	require.Len(t, rules, 19, "all methods but Turn")
+	methods := rest.Methods()
+	require.Len(t, methods, 19, "all methods but Turn")
 	n := 0
-	for _, bindings := range rules {
-		for _, rule := range bindings {
-			method, path := bindingOf(rule)
-			path = strings.NewReplacer("{input.", "{", "{conversation.", "{").Replace(path)
-			require.Contains(t, doc.Paths[path], strings.ToLower(method), path)
+	for _, bindings := range methods {
+		for _, b := range bindings {
+			path := strings.NewReplacer("{input.", "{", "{conversation.", "{").Replace(b.Path)
+			require.Contains(t, doc.Paths[path], strings.ToLower(b.Verb), path)
 			n++
 		}
 	}

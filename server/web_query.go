@@ -5,11 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"google.golang.org/genproto/googleapis/api/annotations"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-
-	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+	"github.com/turnd/turnd/server/rest"
 )
 
 // plainQuery refuses parameters of a path of REST that would be taken for something else than they read: what can't be parsed
@@ -37,29 +33,15 @@ var errQuery = invalidField("query", "can't be parsed; escape what is no letter 
 // pathFields are the fields that the path of some method says, in one spelling.
 func pathFields() map[string]bool {
 	fields := map[string]bool{}
-	for _, file := range []protoreflect.FileDescriptor{
-		turnsv1.File_turns_v1_turn_service_proto, turnsv1.File_turns_v1_conversation_service_proto, turnsv1.File_turns_v1_operator_service_proto,
-	} {
-		for i := range file.Services().Len() {
-			methods := file.Services().Get(i).Methods()
-			for j := range methods.Len() {
-				rule, _ := proto.GetExtension(methods.Get(j).Options(), annotations.E_Http).(*annotations.HttpRule)
-				for _, r := range append(rule.GetAdditionalBindings(), rule) {
-					addPathFields(fields, r)
-				}
+	for _, bindings := range rest.Methods() {
+		for _, b := range bindings {
+			for _, part := range strings.Split(b.Path, "{")[1:] {
+				name, _, _ := strings.Cut(part, "}")
+				fields[spelling(name)] = true
 			}
 		}
 	}
 	return fields
-}
-
-func addPathFields(fields map[string]bool, r *annotations.HttpRule) {
-	for _, template := range []string{r.GetGet(), r.GetPost(), r.GetPatch(), r.GetPut(), r.GetDelete()} {
-		for _, part := range strings.Split(template, "{")[1:] {
-			name, _, _ := strings.Cut(part, "}")
-			fields[spelling(name)] = true
-		}
-	}
 }
 
 // spelling makes the two spellings of a field one.

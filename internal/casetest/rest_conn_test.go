@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 
-	"google.golang.org/genproto/googleapis/api/annotations"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -19,9 +18,9 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+	"github.com/turnd/turnd/server/rest"
 )
 
 // restConn is a client's connection by the paths of REST, and by event streams where they are those of a stream. What a method
@@ -40,27 +39,17 @@ func (w *worker) onREST() *restConn {
 var pathField = regexp.MustCompile(`\{([^}]+)\}`)
 
 // bindings are the ways to call a method.
-func bindings(method string) []*annotations.HttpRule {
-	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))
-	d, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
-	if err != nil {
-		return nil
-	}
-	rule, _ := proto.GetExtension(d.Options(), annotations.E_Http).(*annotations.HttpRule)
-	if rule == nil {
-		return nil
-	}
-	return append([]*annotations.HttpRule{rule}, rule.GetAdditionalBindings()...)
+func bindings(method string) []rest.Binding {
+	return rest.Methods()[protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))]
 }
 
 // request makes a request by the first binding whose path the message fills.
 func (c *restConn) request(ctx context.Context, method string, m proto.Message) (*http.Request, error) {
-	for _, rule := range bindings(method) {
-		verb, path := pattern(rule)
+	for _, b := range bindings(method) {
 		query, whole := url.Values{}, true
 		used := map[string]bool{}
 		flat := flatten(m.ProtoReflect(), "")
-		path = pathField.ReplaceAllStringFunc(path, func(field string) string {
+		path := pathField.ReplaceAllStringFunc(b.Path, func(field string) string {
 			name := strings.Trim(field, "{}")
 			whole = whole && flat[name] != ""
 			used[name] = true
@@ -70,20 +59,20 @@ func (c *restConn) request(ctx context.Context, method string, m proto.Message) 
 			continue
 		}
 		var body []byte
-		switch of := m.ProtoReflect(); rule.GetBody() {
+		switch of := m.ProtoReflect(); b.Body {
 		case "":
 		case "*":
 			body = marshal(m)
 		default:
-			field := of.Descriptor().Fields().ByName(protoreflect.Name(rule.GetBody()))
+			field := of.Descriptor().Fields().ByName(protoreflect.Name(b.Body))
 			body = marshal(of.Get(field).Message().Interface())
 		}
 		for name, value := range flat {
-			if !used[name] && rule.GetBody() != "*" && (rule.GetBody() == "" || !strings.HasPrefix(name, rule.GetBody()+".")) {
+			if !used[name] && b.Body != "*" && (b.Body == "" || !strings.HasPrefix(name, b.Body+".")) {
 				query.Set(name, value)
 			}
 		}
-		req, err := http.NewRequestWithContext(ctx, verb, c.base+path+"?"+query.Encode(), bytes.NewReader(body))
+		req, err := http.NewRequestWithContext(ctx, b.Verb, c.base+path+"?"+query.Encode(), bytes.NewReader(body))
 		if err != nil {
 			return nil, err
 		}
@@ -97,20 +86,6 @@ func (c *restConn) request(ctx context.Context, method string, m proto.Message) 
 		return req, nil
 	}
 	return nil, fmt.Errorf("no path of %s goes with %v", method, m)
-}
-
-func pattern(rule *annotations.HttpRule) (verb, path string) {
-	switch p := rule.GetPattern().(type) {
-	case *annotations.HttpRule_Get:
-		return http.MethodGet, p.Get
-	case *annotations.HttpRule_Post:
-		return http.MethodPost, p.Post
-	case *annotations.HttpRule_Patch:
-		return http.MethodPatch, p.Patch
-	case *annotations.HttpRule_Delete:
-		return http.MethodDelete, p.Delete
-	}
-	return "", ""
 }
 
 func marshal(m proto.Message) []byte {
