@@ -173,3 +173,14 @@ func TestAReplyThatEndedOverAnOpenCallIsNoticed(t *testing.T) {
 	e.tokensAreBooked()
 	demand(t, rec, "P11", "P12")
 }
+
+func TestAReplyMayStandStillForAsLongAsItHasBookedAsWaited(t *testing.T) {
+	for waited, promises := range map[time.Duration][]string{10 * time.Second: {"P11"}, time.Minute: nil} {
+		rec, turn := scene()
+		end := rec.begun.Add(unmade + 30*time.Second)
+		e := newEvidence(rec, &stored{replies: map[string]storedReply{"r1": {
+			ID: "r1", Turn: turn.id, Status: "abandoned", CreateTime: rec.begun, EndTime: &end, WaitedUs: waited.Microseconds()}}}, nil, &stories{})
+		e.nothingIsStuck()
+		demand(t, rec, promises...)
+	}
+}
