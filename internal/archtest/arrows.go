@@ -17,7 +17,7 @@ type arrow struct {
 }
 
 // adapterTo is what an adapter of a provider may see: the domain, the router's words, and help with the wire.
-var adapterTo = []string{"./turns", "./llm", "./llm/sse", "./llm/wire"}
+var adapterTo = []string{"./turns", "./llm", "./llm/sse", "./llm/wire", "./internal/instrument"}
 
 // arrows is the map of the house.
 var arrows = []arrow{
@@ -25,6 +25,7 @@ var arrows = []arrow{
 	{From: "./migrations/...", Why: "released migrations must not change when code does"},
 	{
 		From: "./turns",
+		To:   []string{"./internal/instrument"},
 		Only: []string{
 			"github.com/google/uuid", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute",
 			"go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
@@ -39,7 +40,7 @@ var arrows = []arrow{
 	{From: "./turns/quota/...", To: []string{"./turns"}, Why: "what is charged is decided without a database, so that all charge alike"},
 	{From: "./turns/spool/...", To: []string{"./turns"}, Why: "the spool keeps files, and leaves to the domain what becomes of them"},
 	{From: "./turns/live/bustest/...", To: []string{"./turns", "./turns/live"}, Why: "the suite knows buses by their port"},
-	{From: "./turns/live/...", To: []string{"./turns", "./turns/live/..."}, Why: "the live log serves the domain alone"},
+	{From: "./turns/live/...", To: []string{"./turns", "./turns/live/...", "./internal/instrument"}, Why: "the live log serves the domain alone"},
 	{From: "./turns/postgres/...", To: []string{"./turns", "./turns/access", "./turns/live", "./turns/quota", "./turns/postgres/..."}, Why: "a store knows the domain alone and the port of the bus, not its sister, the server or a model"},
 	{From: "./turns/nats/...", To: []string{"./turns", "./turns/live"}, Why: "a bus knows its port alone"},
 	{From: "./turns/sqlite/...", To: []string{"./turns", "./turns/access", "./turns/quota", "./turns/sqlite/..."}, Why: "a store knows the domain alone, not its sister, the server or a model"},
@@ -49,13 +50,18 @@ var arrows = []arrow{
 	{From: "./llm/gemini/...", To: append([]string{"./llm/gemini/..."}, adapterTo...), Why: "an adapter knows neither another adapter nor the scripted provider"},
 	{From: "./llm/openai/...", To: append([]string{"./llm/openai/..."}, adapterTo...), Why: "an adapter knows neither another adapter nor the scripted provider"},
 	{From: "./llm/probe/...", To: []string{"./turns", "./llm"}, Why: "a probe asks endpoints through the router, as the domain does"},
-	{From: "./llm/...", To: []string{"./turns", "./llm/sse", "./llm/wire"}, Why: "the router gets its adapters from the command and does not name them"},
+	{From: "./llm/...", To: []string{"./turns", "./llm/sse", "./llm/wire", "./internal/instrument"}, Why: "the router gets its adapters from the command and does not name them"},
 	{From: "./server/auth/oidc/oidctest/...", Why: "an issuer of tokens is somebody else's, and knows nothing of the house"},
 	{From: "./server/servertest/...", To: []string{"./..."}, Why: "a whole server is put together here"},
-	{From: "./server/...", To: []string{"./turns", "./turns/access", "./turns/live/...", "./proto/...", "./server/..."}, Why: "the server talks to the domain, and never to a store or a model"},
+	{From: "./server/...", To: []string{"./turns", "./turns/access", "./turns/live/...", "./proto/...", "./server/...", "./internal/instrument"}, Why: "the server talks to the domain, and never to a store or a model"},
 	{From: "./client/...", To: []string{"./proto/...", "./client/..."}, Why: "a client knows the wire alone, as one in another language does"},
 	{From: "./examples/...", To: []string{"./proto/...", "./client/...", "./examples/..."}, Why: "an example knows what a program elsewhere can know"},
-	{From: "./internal/telemetry/...", To: []string{"./turns"}, Why: "telemetry wraps the domain's ports"},
+	{
+		From: "./internal/instrument/...",
+		Only: []string{"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric"},
+		Why:  "what is measured is named in one place, which knows nothing of what measures",
+	},
+	{From: "./internal/telemetry/...", To: []string{"./turns", "./internal/instrument"}, Why: "telemetry wraps the domain's ports"},
 	{From: "./internal/pgtest/...", To: []string{"./migrations/..."}, Why: "a throw-away Postgres knows the schema, and nothing of what is stored in it"},
 	{From: "./internal/certs/...", Why: "certificates are files, and know nothing of the house"},
 	{From: "./internal/tenanttest/...", To: []string{"./proto/..."}, Why: "strangers know the wire alone, so that every server can be asked by them"},
