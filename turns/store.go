@@ -244,6 +244,8 @@ type NewReply struct {
 	// OnAmbiguous and OnPartial are the policies it is made under.
 	OnAmbiguous OnAmbiguous
 	OnPartial   OnPartial
+	// Traceparent is the span context of the claim, as W3C has it in text; empty without one.
+	Traceparent string
 }
 
 // ClaimResult answers one Claim.
@@ -351,6 +353,8 @@ type Takeover struct {
 	// that Closed does not name stay open.
 	Call     NewCall
 	MaxCalls int
+	// Traceparent is the span context of the takeover, which takes the place of the claim's; empty without one.
+	Traceparent string
 }
 
 // TakeoverResult answers one Takeover.

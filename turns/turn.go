@@ -72,6 +72,8 @@ type Reply struct {
 	// OnAmbiguous and OnPartial are the policies it is made under.
 	OnAmbiguous OnAmbiguous
 	OnPartial   OnPartial
+	// Traceparent is the span context of its claim, or of its last takeover, as W3C has it in text; empty without one.
+	Traceparent string
 	// ReplacedBy is the reply that took its place; zero if none did.
 	ReplacedBy ReplyID
 	// Continues is how much of its log comes from the reply whose place it took. It is known to the worker that runs it.

@@ -98,6 +98,7 @@ CREATE TABLE turns (
     erased               boolean     NOT NULL DEFAULT false,
     on_ambiguous         text        NOT NULL DEFAULT '',
     on_partial           text        NOT NULL DEFAULT '',
+    traceparent          text        NOT NULL DEFAULT '',
     next_lookup_at       timestamptz,
     lookups              integer     NOT NULL DEFAULT 0,
     settled_at           timestamptz,

@@ -98,6 +98,7 @@ CREATE TABLE turns (
     erased               INTEGER NOT NULL DEFAULT 0,
     on_ambiguous         TEXT    NOT NULL DEFAULT '',
     on_partial           TEXT    NOT NULL DEFAULT '',
+    traceparent          TEXT    NOT NULL DEFAULT '',
     next_lookup_at       INTEGER,
     lookups              INTEGER NOT NULL DEFAULT 0,
     settled_at           INTEGER,

@@ -27,11 +27,11 @@ WITH item AS (
 		@content::text[], @options::text[], @supersede::uuid[], @reply::uuid[], @reply_options::text[], @attempt::int[], @generation::int[], @epoch::bigint[], @owner::uuid[],
 		@endpoint::text[], @provider::text[], @model::text[], @provider_model::text[], @calls::int[], @waited_us::bigint[],
 		@request_hash::bytea[], @builder_version::int[], @window_start::uuid[], @deadline_us::bigint[], @grace_us::bigint[],
-		@on_ambiguous::text[], @on_partial::text[], @defaults_version::int[],` + callArrays + `)
+		@on_ambiguous::text[], @on_partial::text[], @defaults_version::int[], @traceparent::text[],` + callArrays + `)
 	AS i (n, conversation_key, tenant, subject, conversation_id, expect, next_seq, turn_id, is_new, starts, parent_id, input_hash,
 		content, options, supersede, reply_id, reply_options, attempt, generation, epoch, owner, endpoint, provider, model, provider_model, calls, waited_us,
 		request_hash, builder_version, window_start, deadline_us, grace_us,
-		on_ambiguous, on_partial, defaults_version, ` + callNames + `)
+		on_ambiguous, on_partial, defaults_version, traceparent, ` + callNames + `)
 ), living AS (
 	SELECT w.worker_id FROM workers w
 	WHERE w.worker_id = ANY (@owner::uuid[]) AND NOT w.dead ORDER BY w.worker_id FOR KEY SHARE OF w
@@ -84,11 +84,11 @@ WITH item AS (
 ), reply AS (
 	INSERT INTO turns (conversation_key, id, role, parent_id, responds_to, seq, options, generation, status, attempt, epoch, owner,
 		endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls, waited_us,
-		create_time, deadline_at, disconnect_grace_us, on_ambiguous, on_partial, defaults_version)
+		create_time, deadline_at, disconnect_grace_us, on_ambiguous, on_partial, defaults_version, traceparent)
 	SELECT d.conversation_key, d.reply_id, 'assistant', d.turn_id, d.turn_id, d.seq_after - 1, d.reply_options,
 		d.generation, 'in_flight', d.attempt, d.epoch, d.owner, d.endpoint, d.provider, d.model, d.provider_model, d.request_hash, d.builder_version,
 		d.window_start, d.calls, d.waited_us, d.at, d.at + NULLIF(d.deadline_us, 0) * interval '1 microsecond', d.grace_us,
-		d.on_ambiguous, d.on_partial, d.defaults_version
+		d.on_ambiguous, d.on_partial, d.defaults_version, d.traceparent
 	FROM decided d LEFT JOIN superseded s ON s.conversation_key = d.conversation_key
 	WHERE d.supersede IS NULL OR s.conversation_key IS NOT NULL
 	RETURNING conversation_key
@@ -261,6 +261,7 @@ func addReplies(args pgx.NamedArgs, replies []turns.NewReply) {
 	args["on_ambiguous"] = column(replies, func(r *turns.NewReply) string { return string(r.OnAmbiguous) })
 	args["on_partial"] = column(replies, func(r *turns.NewReply) string { return string(r.OnPartial) })
 	args["defaults_version"] = column(replies, func(r *turns.NewReply) int32 { return r.DefaultsVersion })
+	args["traceparent"] = column(replies, func(r *turns.NewReply) string { return r.Traceparent })
 	args["deadline_us"] = column(replies, func(r *turns.NewReply) int64 { return r.Deadline.Microseconds() })
 }
 

@@ -17,9 +17,9 @@ const restore = `
 WITH` + endings + `, lost AS (
 	SELECT * FROM unnest(@attempt::int[], @generation::int[], @endpoint::text[], @provider::text[], @model::text[],
 		@provider_model::text[], @calls::int[], @waited_us::bigint[], @request_hash::bytea[], @builder_version::int[],
-		@window_start::uuid[], @grace_us::bigint[], @on_ambiguous::text[], @on_partial::text[], @defaults_version::int[])
+		@window_start::uuid[], @grace_us::bigint[], @on_ambiguous::text[], @on_partial::text[], @defaults_version::int[], @traceparent::text[])
 	AS l (attempt, generation, endpoint, provider, model, provider_model, calls, waited_us, request_hash, builder_version,
-		window_start, grace_us, on_ambiguous, on_partial, defaults_version)
+		window_start, grace_us, on_ambiguous, on_partial, defaults_version, traceparent)
 	LIMIT 1
 ), ledger AS (
 	SELECT * FROM unnest(` + callArrays + `) AS p (` + callNames + `)
@@ -35,12 +35,12 @@ WITH` + endings + `, lost AS (
 		epoch, owner, endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls, waited_us,
 		disconnect_grace_us, content, log_len, stop_reason, input_tokens, cache_read_tokens, cache_write_tokens,
 		output_tokens, reasoning_tokens, token_source, wasted_tokens, cost_micros, provider_calls, provider_response_id,
-		provider_code, retry_after_us, on_ambiguous, on_partial, defaults_version, create_time, end_time, settled_at)
+		provider_code, retry_after_us, on_ambiguous, on_partial, defaults_version, traceparent, create_time, end_time, settled_at)
 	SELECT i.conversation_key, i.reply_id, 'assistant', a.id, a.id, @next_seq::bigint, @reply_options::text, r.generation,
 		i.status, i.reason, r.attempt, i.epoch, i.owner, r.endpoint, r.provider, r.model, r.provider_model, r.request_hash,
 		r.builder_version, r.window_start, r.calls, r.waited_us, r.grace_us, i.content, i.length, i.stop_reason, i.input,
 		i.cache_read, i.cache_write, i.output, i.reasoning, i.source, i.wasted, i.cost, i.provider_calls, i.response_id,
-		i.provider_code, i.retry_after_us, r.on_ambiguous, r.on_partial, r.defaults_version, n.at, n.at, n.at
+		i.provider_code, i.retry_after_us, r.on_ambiguous, r.on_partial, r.defaults_version, r.traceparent, n.at, n.at, n.at
 	FROM asked a CROSS JOIN item i CROSS JOIN lost r CROSS JOIN (SELECT clock_timestamp() AS at) n
 	RETURNING conversation_key, id, responds_to, generation, epoch, create_time
 ), moved AS (

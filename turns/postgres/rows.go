@@ -17,7 +17,7 @@ const (
 	t.window_start, t.calls, t.waited_us, t.log_len, t.stop_reason, t.input_tokens, t.cache_read_tokens,
 	t.cache_write_tokens, t.output_tokens, t.reasoning_tokens, t.token_source, t.wasted_tokens, t.cost_micros,
 	t.provider_calls, t.provider_code, t.retry_after_us, t.create_time, t.end_time,
-	t.builder_version, t.provider_model, t.provider_response_id, t.on_ambiguous, t.on_partial, t.replaced_by,
+	t.builder_version, t.provider_model, t.provider_response_id, t.on_ambiguous, t.on_partial, t.traceparent, t.replaced_by,
 	t.disconnect_grace_us, (EXTRACT(EPOCH FROM t.followed_until - clock_timestamp()) * 1000000)::bigint AS followed_left_us,
 	COALESCE(c.last_turn_id <> t.responds_to, false) AS later_turn,
 	COALESCE(t.erased, false) AS erased, COALESCE(t.cancel_requested, false) AS cancel_requested, t.settled_at IS NOT NULL AS settled, t.defaults_version,
@@ -84,6 +84,7 @@ type turnRow struct {
 	ProviderResponseID  zeronull.Text
 	OnAmbiguous         zeronull.Text
 	OnPartial           zeronull.Text
+	Traceparent         zeronull.Text
 	ReplacedBy          zeronull.UUID
 	DisconnectGraceUs   zeronull.Int8
 	FollowedLeftUs      zeronull.Int8
@@ -178,6 +179,7 @@ func (r *turnRow) reply() (*turns.Reply, error) {
 		ResponseID:      string(r.ProviderResponseID),
 		OnAmbiguous:     turns.OnAmbiguous(r.OnAmbiguous),
 		OnPartial:       turns.OnPartial(r.OnPartial),
+		Traceparent:     string(r.Traceparent),
 		ReplacedBy:      turns.ReplyID{UUID: uuid.UUID(r.ReplacedBy)},
 		ProviderCode:    string(r.ProviderCode),
 		RetryAfter:      microseconds(int64(r.RetryAfterUs)),

@@ -38,7 +38,7 @@ WITH` + outcomes + `, living AS (
 		AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.worker_id = t.owner AND NOT w.dead)
 	FOR NO KEY UPDATE OF t
 ), ended AS (
-	UPDATE turns t SET epoch = t.epoch + 1, owner = i.new_owner,
+	UPDATE turns t SET epoch = t.epoch + 1, owner = i.new_owner, traceparent = @traceparent::text,
 		calls = t.calls + CASE WHEN i.newest THEN 1 ELSE 0 END,` + toCall + `
 	FROM fit i WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id AND` + fence + `
 	RETURNING t.conversation_key, t.id, t.responds_to, t.generation, t.epoch, t.calls, NOT i.newest AS keeps,
@@ -70,7 +70,7 @@ func takeoverArgs(t turns.Takeover) pgx.NamedArgs {
 	args := pgx.NamedArgs{
 		"key": zeronull.UUID(t.Fence.Key), "reply": zeronull.UUID(t.Fence.Reply.UUID), "epoch": t.Fence.Epoch,
 		"owner": zeronull.UUID(t.Fence.Owner.UUID), "new_owner": zeronull.UUID(t.Owner.UUID), "stored": int64(t.StoredLength),
-		"max_epoch": int64(turns.MaxEpoch), "max_calls": t.MaxCalls,
+		"max_epoch": int64(turns.MaxEpoch), "max_calls": t.MaxCalls, "traceparent": t.Traceparent,
 	}
 	addCalls(args, []turns.NewCall{t.Call})
 	addOutcomes(args, t.Closed)

@@ -98,10 +98,10 @@ func (t *tx) claimFree(c *turns.Claim) (won bool, err error) {
 // The conversation's version is 0 where there is none, and -1, which nobody expects, where only its mark is left.
 const claimReply = `INSERT INTO turns (conversation_key, id, role, parent_id, seq, options, responds_to, status, attempt,
 		generation, epoch, owner, endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls,
-		waited_us, deadline_at, create_time, disconnect_grace_us, on_ambiguous, on_partial, defaults_version)
+		waited_us, deadline_at, create_time, disconnect_grace_us, on_ambiguous, on_partial, defaults_version, traceparent)
 	SELECT @key, @reply, 'assistant', @turn, @seq, @options, @turn, 'in_flight', @attempt, @generation, @epoch, @owner, @endpoint,
 		@provider, @model, @provider_model, @request_hash, @builder, @window, @calls, @waited, @now + @deadline, @now, @grace,
-		@on_ambiguous, @on_partial, @defaults_version
+		@on_ambiguous, @on_partial, @defaults_version, @traceparent
 	WHERE COALESCE((SELECT CASE WHEN deleted_at IS NULL THEN version ELSE -1 END FROM conversations
 			WHERE conversation_key = @key), 0) = @version
 		AND EXISTS (SELECT 1 FROM workers WHERE worker_id = @owner AND dead = 0)
@@ -129,6 +129,7 @@ func (t *tx) claimReply(c *turns.Claim) (bool, error) {
 		arg("request_hash", r.RequestHash), arg("builder", r.BuilderVersion), blob("window", r.WindowStart.UUID),
 		arg("calls", r.Calls), arg("waited", r.Waited.Microseconds()), arg("deadline", r.Deadline.Microseconds()), arg("grace", r.DisconnectGrace.Microseconds()),
 		arg("on_ambiguous", string(r.OnAmbiguous)), arg("on_partial", string(r.OnPartial)), arg("defaults_version", r.DefaultsVersion),
+		arg("traceparent", r.Traceparent),
 		arg("version", c.ExpectVersion), arg("new", c.NewTurn != nil), arg("starts", c.Start != nil), arg("now", t.now))
 }
 

@@ -12,11 +12,11 @@ const restoreReply = `INSERT INTO turns (conversation_key, id, role, parent_id, 
 		attempt, epoch, owner, endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls,
 		waited_us, disconnect_grace_us, content, log_len, stop_reason, input_tokens, cache_read_tokens, cache_write_tokens,
 		output_tokens, reasoning_tokens, token_source, wasted_tokens, cost_micros, provider_calls, provider_response_id,
-		provider_code, retry_after_us, on_ambiguous, on_partial, defaults_version, create_time, end_time, settled_at)
+		provider_code, retry_after_us, on_ambiguous, on_partial, defaults_version, traceparent, create_time, end_time, settled_at)
 	SELECT @key, @reply, 'assistant', u.id, u.id, @seq, @options, @generation, 'abandoned', @reason, @attempt, @epoch, @owner,
 		@endpoint, @provider, @model, @provider_model, @request_hash, @builder, @window, @calls, @waited, @grace, @content,
 		@length, @stop_reason, @input, @cache_read, @cache_write, @output, @reasoning, @source, @wasted, @cost, @provider_calls,
-		@response, @code, @retry_after, @on_ambiguous, @on_partial, @defaults_version, @now, @now, @now
+		@response, @code, @retry_after, @on_ambiguous, @on_partial, @defaults_version, @traceparent, @now, @now, @now
 	FROM turns u JOIN conversations c ON c.conversation_key = u.conversation_key
 	WHERE u.conversation_key = @key AND u.id = @turn AND u.role = 'user' AND NOT u.erased AND c.version = @version AND c.deleted_at IS NULL
 	ON CONFLICT (conversation_key, id) DO NOTHING
@@ -84,7 +84,7 @@ func (t *tx) restoreReply(l *turns.LostReply) (bool, error) {
 		arg("grace", r.DisconnectGrace.Microseconds()), arg("length", e.Length), arg("stop_reason", string(e.StopReason)),
 		arg("provider_calls", e.Usage.Calls), arg("response", e.ResponseID), arg("code", e.ProviderCode),
 		arg("retry_after", e.RetryAfter.Microseconds()), arg("on_ambiguous", string(r.OnAmbiguous)),
-		arg("on_partial", string(r.OnPartial)), arg("defaults_version", r.DefaultsVersion), arg("now", t.now))...)
+		arg("on_partial", string(r.OnPartial)), arg("defaults_version", r.DefaultsVersion), arg("traceparent", r.Traceparent), arg("now", t.now))...)
 }
 
 func (t *tx) restoreCalls(l *turns.LostReply) error {

@@ -20,7 +20,7 @@ const rowColumns = `r.id, r.role, r.parent_id, r.seq, r.options, r.generation, r
 	r.attempt, r.epoch, r.owner, r.endpoint, r.provider, r.model, r.request_hash, r.window_start, r.calls, r.waited_us,
 	r.log_len, r.stop_reason, r.input_tokens, r.cache_read_tokens, r.cache_write_tokens, r.output_tokens,
 	r.reasoning_tokens, r.token_source, r.wasted_tokens, r.cost_micros, r.provider_calls, r.provider_code,
-	r.retry_after_us, r.builder_version, r.provider_model, r.provider_response_id, r.on_ambiguous, r.on_partial, r.replaced_by,
+	r.retry_after_us, r.builder_version, r.provider_model, r.provider_response_id, r.on_ambiguous, r.on_partial, r.traceparent, r.replaced_by,
 	r.settled_at IS NOT NULL, r.cancel_requested, r.defaults_version,
 	r.erased, COALESCE(c.last_turn_id <> r.responds_to, 0), r.disconnect_grace_us, r.followed_until, r.create_time, r.end_time, c.conversation_id,
 	w.lease_until, w.dead, `
@@ -58,7 +58,7 @@ func scanRow(scan func(...any) error, now int64, more ...any) (row, error) {
 		&a.Attempt, &a.Epoch, &a.Owner.UUID, &a.Endpoint, &a.Provider, &a.Model, &a.RequestHash, &a.WindowStart.UUID, &a.Calls,
 		&r.waitedUS, &a.Length, &a.StopReason, &u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning, &u.Source,
 		&u.Wasted, &u.CostMicros, &u.Calls, &a.ProviderCode, &r.retryUS, &a.BuilderVersion, &a.ProviderModel, &a.ResponseID,
-		&a.OnAmbiguous, &a.OnPartial, &a.ReplacedBy.UUID, &a.Settled, &a.CancelRequested, &a.DefaultsVersion, &r.erased, &a.LaterTurn, &r.graceUS, &r.followedUntil, &r.createTime,
+		&a.OnAmbiguous, &a.OnPartial, &a.Traceparent, &a.ReplacedBy.UUID, &a.Settled, &a.CancelRequested, &a.DefaultsVersion, &r.erased, &a.LaterTurn, &r.graceUS, &r.followedUntil, &r.createTime,
 		&r.endTime, &a.Conversation.UUID, &r.leaseUntil, &r.dead, &r.content}
 	err := scan(append(dest, more...)...)
 	if err != nil {

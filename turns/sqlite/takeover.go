@@ -7,7 +7,7 @@ import (
 )
 
 // The conversation is only looked at: a claim that was computed beside a takeover is judged by its version, which stays.
-const takeOverReply = `UPDATE turns SET epoch = epoch + 1, owner = @new_owner, calls = calls + @spends
+const takeOverReply = `UPDATE turns SET epoch = epoch + 1, owner = @new_owner, traceparent = @traceparent, calls = calls + @spends
 	WHERE conversation_key = @key AND id = @reply AND status = 'in_flight' AND epoch = @epoch AND owner = @owner
 		AND log_len = @stored AND cancel_requested = 0 AND epoch < @max_epoch AND (NOT @spends OR calls < @max_calls)
 		AND (deadline_at IS NULL OR deadline_at > @now)
@@ -25,7 +25,7 @@ func (s *Store) TakeOver(ctx context.Context, v turns.Takeover) (turns.TakeoverR
 	spends := v.Call.ID != (turns.CallID{})
 	err := s.writeTx(ctx, "take over", func(t *tx) (err error) {
 		args := fenceArgs(v.Fence, blob("new_owner", v.Owner.UUID), arg("stored", v.StoredLength), arg("max_epoch", turns.MaxEpoch),
-			arg("max_calls", v.MaxCalls), arg("spends", spends), arg("now", t.now))
+			arg("max_calls", v.MaxCalls), arg("spends", spends), arg("traceparent", v.Traceparent), arg("now", t.now))
 		var left int64
 		result.Won, err = t.found(takeOverReply, args, &result.Calls, &left)
 		result.Left = micros(left)

@@ -55,17 +55,24 @@ func aFirstClaimStoresAll(t *testing.T, w *world) {
 	require.Equal(t, result.CreateTime, st.Running.CreateTime)
 }
 
+// claimTrace and takeoverTrace are span contexts, which a store keeps and does not read.
+const (
+	claimTrace    = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	takeoverTrace = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"
+)
+
 func aReplyCarriesItsClaim(t *testing.T, w *world) {
 	c := newConversation()
 	claim := w.first(c)
 	claim.Reply.Generation, claim.Reply.Calls, claim.Reply.Waited = 3, 2, 1500*time.Millisecond
+	claim.Reply.Traceparent = claimTrace
 	result := w.claim(claim)
 	equal(t, turns.Reply{
 		Conversation: c.id, ID: claim.Reply.ID, Turn: claim.Turn, Status: turns.StatusInFlight, Attempt: 1, Generation: 3,
 		Epoch: 1, Owner: w.worker, Endpoint: "local", Provider: "anthropic", Model: "demo", Calls: 2,
 		Waited: 1500 * time.Millisecond, RequestHash: []byte("request"), WindowStart: claim.Turn.Row(),
 		BuilderVersion: 1, ProviderModel: "demo-1", OnAmbiguous: turns.OnAmbiguousHold, OnPartial: turns.OnPartialContinue,
-		CreateTime: result.CreateTime,
+		Traceparent: claimTrace, CreateTime: result.CreateTime,
 	}, w.read(c, claim.Reply.ID), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(turns.Reply{}, "LeaseLeft", "Age"))
 	require.EqualValues(t, 1, w.count("SELECT count(*) FROM turns WHERE status = 'in_flight' AND provider_model = 'demo-1' AND builder_version = 1"))
 	require.EqualValues(t, 1, w.count("SELECT count(*) FROM provider_calls WHERE number = 1 AND first AND idempotency_key = 'key' AND request_bytes = 100 AND end_time IS NULL AND class = '' AND provider = 'anthropic' AND model = 'demo' AND generation = 3"))

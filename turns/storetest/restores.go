@@ -58,7 +58,7 @@ func (w *world) restoring(c turns.Claim) turns.LostReply {
 		Reply: turns.NewReply{ID: newReplyID(), Attempt: st.Newest.Attempt + 1, Epoch: 2, Generation: st.Turn.Generation,
 			Owner: w.worker, Route: testRoute, Calls: 2, Waited: time.Second, RequestHash: []byte("lost"), BuilderVersion: 1,
 			WindowStart: c.Turn.Row(), Options: turns.Options{System: "s"}, DefaultsVersion: 3, Deadline: hour, DisconnectGrace: time.Minute,
-			OnAmbiguous: turns.OnAmbiguousRetry},
+			OnAmbiguous: turns.OnAmbiguousRetry, Traceparent: claimTrace},
 		Ending:   abandoning(c, 0, turns.ReasonLeaseExpired, whole("lost")),
 		Calls:    calls,
 		Outcomes: []turns.CallOutcome{*closing(c.Key, calls[0].ID, turns.ClassTransient), *closing(c.Key, calls[1].ID, turns.ClassOK)},
@@ -99,7 +99,7 @@ func aRestoredReplyIsOver(t *testing.T, w *world) {
 		DisconnectGrace: time.Minute, Content: []turns.Piece{whole("lost")}, Length: 6, StopReason: turns.StopEndTurn,
 		Endpoint: "local", Provider: "anthropic", Model: "demo", Usage: l.Ending.Usage, Calls: 2, Waited: time.Second,
 		RequestHash: []byte("lost"), WindowStart: claim.Turn.Row(), ProviderCode: "code", RetryAfter: 3 * time.Second,
-		BuilderVersion: 1, ProviderModel: "demo-1", ResponseID: "resp", OnAmbiguous: turns.OnAmbiguousRetry,
+		BuilderVersion: 1, ProviderModel: "demo-1", ResponseID: "resp", OnAmbiguous: turns.OnAmbiguousRetry, Traceparent: claimTrace,
 	}, got, cmpopts.IgnoreFields(turns.Reply{}, "CreateTime", "EndTime", "Age", "LeaseLeft"))
 	require.False(t, got.EndTime.IsZero())
 	require.False(t, got.CreateTime.IsZero())

@@ -103,7 +103,7 @@ func (w *world) takingOver(c turns.Claim, stored uint32) turns.Takeover {
 	return turns.Takeover{
 		Fence: fenceOf(c), StoredLength: stored, Owner: w.worker, MaxCalls: 8,
 		Closed: []turns.CallOutcome{*closing(c.Key, c.Call.ID, turns.ClassTransient)},
-		Call:   call,
+		Call:   call, Traceparent: takeoverTrace,
 	}
 }
 
@@ -142,7 +142,7 @@ func aTakenReplyRuns(t *testing.T, w *world) {
 	after := w.read(c, claim.Reply.ID)
 	require.Positive(t, after.LeaseLeft)
 	before.Epoch, before.Owner, before.OwnerDead, before.Calls = 2, w.worker, false, 2
-	before.Age, before.LeaseLeft = after.Age, after.LeaseLeft
+	before.Age, before.LeaseLeft, before.Traceparent = after.Age, after.LeaseLeft, takeoverTrace
 	equal(t, before, after)
 	require.Empty(t, w.stale(turns.StaleQuery{}))
 	require.Equal(t, []turns.Fence{overtaken(w.takingOver(claim, 3))}, w.owned(w.worker, 0, 10))
