@@ -25,6 +25,8 @@ SELECT create_distributed_table('conversation_defaults', 'conversation_key', col
 SELECT create_distributed_table('turns', 'conversation_key', colocate_with => 'conversations');
 SELECT create_distributed_table('reply_chunks', 'conversation_key', colocate_with => 'conversations');
 SELECT create_distributed_table('provider_calls', 'conversation_key', colocate_with => 'conversations');
+SELECT create_distributed_table('reply_takeovers', 'conversation_key', colocate_with => 'conversations');
+SELECT create_distributed_table('turn_repeats', 'conversation_key', colocate_with => 'conversations');
 SELECT create_distributed_table('quota_reservations', 'conversation_key', colocate_with => 'conversations');
 
 COMMIT;

@@ -10,8 +10,8 @@ import (
 
 // tenantTables have a column for the tenant, and keyedTables one for the conversation alone.
 var (
-	tenantTables = []string{"conversations", "provider_calls", "tenant_spending", "quotas", "quota_reservations", "suspensions", "api_keys"}
-	keyedTables  = []string{"conversation_defaults", "turns", "reply_chunks"}
+	tenantTables = []string{"conversations", "provider_calls", "turn_repeats", "tenant_spending", "quotas", "quota_reservations", "suspensions", "api_keys"}
+	keyedTables  = []string{"conversation_defaults", "turns", "reply_chunks", "reply_takeovers"}
 )
 
 // Rows are all rows of a tenant as text, each with its table's name before it, in an order of their own. Two readings are

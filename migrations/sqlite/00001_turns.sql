@@ -217,6 +217,39 @@ CREATE INDEX provider_calls_of_reply ON provider_calls (conversation_key, reply_
 
 CREATE INDEX provider_calls_of_tenant ON provider_calls (tenant, create_time, call_id);
 
+-- Who took over a reply from whom, once for each epoch that it came to after its first. The statement that raises the epoch
+-- writes it, so no other one takes longer.
+CREATE TABLE reply_takeovers (
+    conversation_key BLOB    NOT NULL,
+    reply_id         BLOB    NOT NULL,
+    epoch            INTEGER NOT NULL,
+    way              TEXT    NOT NULL,
+    from_worker      BLOB    NOT NULL,
+    from_name        TEXT    NOT NULL DEFAULT '',
+    to_worker        BLOB    NOT NULL,
+    to_name          TEXT    NOT NULL DEFAULT '',
+    create_time      INTEGER NOT NULL,
+    PRIMARY KEY (conversation_key, reply_id, epoch),
+    CONSTRAINT reply_takeovers_raise CHECK (epoch >= 2)
+) STRICT;
+
+-- Deliveries of a turn beyond its first, by the layer that repeated them. Workers count and add up now and then, so that a
+-- repeat itself writes nothing. Like the ledger they outlive what was said.
+CREATE TABLE turn_repeats (
+    conversation_key BLOB    NOT NULL,
+    turn_id          BLOB    NOT NULL,
+    layer            TEXT    NOT NULL,
+    tenant           TEXT    NOT NULL,
+    conversation_id  BLOB    NOT NULL,
+    count            INTEGER NOT NULL,
+    first_time       INTEGER NOT NULL,
+    last_time        INTEGER NOT NULL,
+    PRIMARY KEY (conversation_key, turn_id, layer),
+    CONSTRAINT turn_repeats_counted CHECK (count >= 1 AND last_time >= first_time)
+) STRICT;
+
+CREATE INDEX turn_repeats_of_tenant ON turn_repeats (tenant, first_time);
+
 -- What a tenant has spent in all, up to a place in the ledger; what came after it is added when it is asked for.
 CREATE TABLE tenant_spending (
     tenant       TEXT    NOT NULL PRIMARY KEY,
@@ -315,6 +348,8 @@ DROP TABLE quotas;
 DROP TABLE suspensions;
 DROP TABLE api_keys;
 DROP TABLE tenant_spending;
+DROP TABLE turn_repeats;
+DROP TABLE reply_takeovers;
 DROP TABLE provider_calls;
 DROP TABLE reply_chunks;
 DROP TABLE turns;

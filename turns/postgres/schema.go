@@ -45,6 +45,8 @@ var promises = []promise{
 	primaryKey("turns", "one id could stand for two turns or replies", "conversation_key", "id"),
 	primaryKey("reply_chunks", "a part of a reply could be stored twice", "conversation_key", "reply_id", "start_offset"),
 	primaryKey("provider_calls", "a provider call could be on the ledger twice", "conversation_key", "call_id"),
+	primaryKey("reply_takeovers", "one epoch of a reply could have two owners in its story", "conversation_key", "reply_id", "epoch"),
+	primaryKey("turn_repeats", "the repeats of a turn could be counted in two places", "conversation_key", "turn_id", "layer"),
 	primaryKey("conversation_defaults", "a reply could be made from either of two defaults of one version", "conversation_key", "version"),
 	primaryKey("tenant_spending", "a tenant's spending could be counted twice", "tenant"),
 	primaryKey("api_keys", "one key could stand for two callers", "key_id"),

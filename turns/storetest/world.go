@@ -111,6 +111,8 @@ var tables = []string{
 	"turns ORDER BY conversation_key, id",
 	"reply_chunks ORDER BY conversation_key, reply_id, start_offset",
 	"provider_calls ORDER BY conversation_key, call_id",
+	"reply_takeovers ORDER BY conversation_key, reply_id, epoch",
+	"turn_repeats ORDER BY conversation_key, turn_id, layer",
 	"quotas ORDER BY tenant, subject, day",
 	"quota_reservations ORDER BY conversation_key, turn_id, generation",
 	"workers ORDER BY worker_id",
