@@ -258,7 +258,9 @@ func (a *arrival) claimOf(st Standing, built Built, deadline time.Duration) Clai
 		}
 	}
 	c.Call = newCall(a.call, 1, keyOf(a.caller.Tenant, Origin{a.key, a.Input.Turn, c.Reply.Generation}, request), request, c.Reply.OnAmbiguous)
-	c.Call.First = c.Reply.Calls == 1
+	if c.Call.First = c.Reply.Calls == 1; !c.Call.First {
+		c.Call.Layer = a.layer()
+	}
 	return c
 }
 

@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -147,6 +148,7 @@ func (r *run) successor(ctx context.Context, id ReplyID, owner WorkerID, kept []
 	n.Route, n.RequestHash, n.BuilderVersion, n.WindowStart = request.Route, slices.Clone(request.Hash[:]), request.BuilderVersion, built.Start
 	n.Deadline = max(r.deadlineLeft(), 0) + replyGrace
 	c.Call = newCall(CallID{newID()}, 1, keyOf(r.place.Tenant, r.origin(), request), request, n.OnAmbiguous)
+	c.Call.Layer = cmp.Or(r.layer, LayerProvider)
 	return p, nil
 }
 

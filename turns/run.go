@@ -62,6 +62,9 @@ type run struct {
 	owes bool
 	// taken is how long the log was when the reply was taken over.
 	taken uint32
+	// layer is who its next call is made again by, where that is not the provider's failure. It is written with mu held, and
+	// by the run's own goroutine alone.
+	layer Layer
 
 	// mu is held while a statement about the reply is under way, so that a checkpoint and the ending never race.
 	mu    sync.Mutex
@@ -341,7 +344,7 @@ func (r *run) permit(ctx context.Context, waited time.Duration) bool {
 func (r *run) permitted(call NewCall, calls int, waited time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.call, r.session, r.unsent, r.asked = call, "", call.Unsent, false
+	r.call, r.session, r.unsent, r.asked, r.layer = call, "", call.Unsent, false, ""
 	r.sentAt = time.Now()
 	r.responseID.Store(nil)
 	r.noted = ""
