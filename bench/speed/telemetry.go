@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,7 +14,6 @@ const (
 	streamClients = 64
 	streamDeltas  = 64
 	scrapeEvery   = time.Second
-	traceSample   = "0.1"
 	telemetryGoal = 0.9
 )
 
@@ -35,8 +33,7 @@ func telemetryCost(s *stage) error {
 	if err != nil {
 		return err
 	}
-	on, err := s.service(provider.Addr, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + collector.Listen},
-		"--ops-listen", "127.0.0.1:0", "--traces", "otlp", "--trace-sample", traceSample)
+	on, err := s.service(provider.Addr, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + collector.Listen}, "--ops-listen", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -69,9 +66,6 @@ func telemetryCost(s *stage) error {
 	}
 	if seen.failed > 0 || seen.good == 0 {
 		return fmt.Errorf("%d of %d scrapes failed", seen.failed, seen.good+seen.failed)
-	}
-	if string(spans) == "0" {
-		return errors.New("the collector got no spans")
 	}
 	return judgeTelemetry(s.short, found, seen, string(spans))
 }
