@@ -24,13 +24,13 @@ func (r *run) replace(ctx context.Context, c callResult, next Next) {
 	}
 	successor, err := r.commitReplacement(ctx, &e, next)
 	if err != nil {
-		r.logger.Warn("reply not replaced", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String(), "err", err)
+		r.logger.WarnContext(ctx, "reply not replaced", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String(), "err", err)
 		r.abandon(ctx, next.Reason, 0, c)
 		return
 	}
 	r.metrics.callEnded(ctx, r.labels(r.call), outcome)
 	r.metrics.replyEnded(ctx, e.Status, e.Reason)
-	r.logger.Info("reply replaced", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String(),
+	r.logger.InfoContext(ctx, "reply replaced", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String(),
 		"by", successor.reply.ID.String(), "attempt", successor.reply.Attempt)
 	r.launch(successor)
 }

@@ -92,7 +92,7 @@ func (s *Service) takeOver(ctx context.Context, stale StaleReply, r Reply) (take
 		return false, err
 	}
 	s.launch(run)
-	s.logger.Info("reply taken over", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "epoch", run.fence.Epoch, "way", string(t.way))
+	s.logger.InfoContext(ctx, "reply taken over", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "epoch", run.fence.Epoch, "way", string(t.way))
 	return true, nil
 }
 
@@ -148,7 +148,7 @@ func (s *Service) routeOf(model, endpoint, providerModel string) Route {
 // takenRun takes a reply over and gives its run, nil if it is not this worker's.
 func (s *Service) takenRun(ctx context.Context, t takeover, stale StaleReply, r Reply, owner WorkerID) (*run, error) {
 	if err := s.planTakeover(ctx, &t, stale, r, owner); err != nil {
-		s.logger.Info("reply not taken over", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "err", err)
+		s.logger.InfoContext(ctx, "reply not taken over", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "err", err)
 		return nil, nil
 	}
 	result, err := s.commitTakeover(ctx, t.item)
