@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -124,6 +126,19 @@ func (s *Set) Status(ctx context.Context) ([]Status, error) {
 			Applied: m.State == goose.StateApplied, AppliedAt: m.AppliedAt})
 	}
 	return list, nil
+}
+
+// Latest is the version that this build needs, which is the same on both engines.
+func Latest() int64 {
+	var newest int64
+	names, _ := fs.Glob(files, postgresEngine.folder+"/*.sql") // its error is about the pattern
+	for _, name := range names {
+		number, _, _ := strings.Cut(path.Base(name), "_")
+		if version, err := strconv.ParseInt(number, 10, 64); err == nil {
+			newest = max(newest, version)
+		}
+	}
+	return newest
 }
 
 // Latest is the version that this build needs.

@@ -121,6 +121,7 @@ func TestBothEnginesHaveTheSameTablesAndColumns(t *testing.T) {
 	s.up(t)
 	require.Equal(t, p.schema(t), s.schema(t))
 	require.Equal(t, p.set.Latest(), s.set.Latest())
+	require.Equal(t, migrations.Latest(), s.set.Latest(), "what the files say")
 }
 
 func TestOfFourUpsAtOnceOneApplies(t *testing.T) {

@@ -64,6 +64,8 @@ type Config struct {
 	WriteTime time.Duration
 	// CORSOrigins are the origins, as CheckOrigins has them, whose pages may call from a browser besides those of this server.
 	CORSOrigins []string
+	// Readiness is what health follows, as long as no drain is under way. Default: the server is ready as long as it serves.
+	Readiness *Readiness
 	// Console answers what by HTTP is neither a call nor an event stream: "/" and static files. Default: a page that says what
 	// is served here.
 	Console http.Handler
@@ -223,6 +225,14 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, web ...net.Listene
 	group, failed := errgroup.WithContext(ctx)
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	group.Go(func() error { return s.streams.run(watching) })
+	if s.cfg.Readiness == nil {
+		s.setServing(grpc_health_v1.HealthCheckResponse_SERVING)
+	} else {
+		group.Go(func() error {
+			s.keepHealth(watching)
+			return nil
+		})
+	}
 	for i, l := range all {
 		split := s.newSplitter(l, i > 0)
 		splits[i] = split
@@ -236,7 +246,6 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, web ...net.Listene
 		s.drain(splits)
 		return nil
 	})
-	s.setServing(grpc_health_v1.HealthCheckResponse_SERVING)
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
@@ -334,15 +343,3 @@ func (s *Server) stopWeb(last context.Context) {
 
 // lastWords is how long a call that was cut off has to send its status.
 const lastWords = time.Second
-
-// setServing sets the health of the server as a whole and of each of its services.
-func (s *Server) setServing(status grpc_health_v1.HealthCheckResponse_ServingStatus) {
-	s.health.SetServingStatus("", status)
-	for _, name := range []string{
-		turnsv1.TurnService_ServiceDesc.ServiceName,
-		turnsv1.ConversationService_ServiceDesc.ServiceName,
-		turnsv1.OperatorService_ServiceDesc.ServiceName,
-	} {
-		s.health.SetServingStatus(name, status)
-	}
-}

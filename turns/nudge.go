@@ -108,6 +108,7 @@ func (s *Service) keepStored(ctx context.Context) {
 	ticker := time.NewTicker(s.set.Checkpoint)
 	defer ticker.Stop()
 	for {
+		s.rounds.note(checkpointRounds)
 		select {
 		case <-ctx.Done():
 			return

@@ -90,6 +90,7 @@ type Service struct {
 	metrics     *Metrics
 	set         Settings
 	lease       *lease
+	rounds      rounds
 	random      func() float64
 	admission   *admission
 
@@ -149,13 +150,13 @@ func (s *Service) Start(ctx context.Context) error { return s.lease.register(ctx
 // do: Drain comes first, then the end of ctx.
 func (s *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	wg.Go(func() { every(ctx, s.lease.ttl/3, s.lease.renew) })
+	wg.Go(func() { every(ctx, s.lease.ttl/3, s.rounds.noted(leaseRounds, s.lease.renew)) })
 	wg.Go(func() { s.keepStored(ctx) })
 	wg.Go(func() {
 		s.replay(ctx) // at once: what this worker knows of a reply should come before anybody's sweep of it
 		every(ctx, s.set.Sweep, s.replay)
 	})
-	wg.Go(func() { every(ctx, s.set.Sweep, s.tidy) })
+	wg.Go(func() { every(ctx, s.set.Sweep, s.rounds.noted(sweepRounds, s.tidy)) })
 	wg.Go(func() { every(ctx, s.set.Sweep, s.eraseDeleted) })
 	wg.Go(func() { s.keepSettled(ctx) })
 	wg.Go(func() { every(ctx, s.set.Sweep, s.tidyQuotas) })
@@ -236,7 +237,7 @@ func (s *Service) Drain(ctx context.Context, hard time.Duration) error {
 	err := s.lease.retire(retire)
 	if err != nil && !answered(err) {
 		// The lease runs out by itself; nothing is lost but that time.
-		s.logger.WarnContext(ctx, "worker not retired", "worker_id", s.WorkerID().String(), "err", err)
+		s.logger.Warn("worker not retired", "worker_id", s.WorkerID().String(), "err", err)
 		err = nil
 	}
 	return errors.Join(s.lostEndings(), err)

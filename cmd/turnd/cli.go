@@ -12,18 +12,19 @@ import (
 
 // cli is the command line: commands, flags, variables and defaults, from which the help is made too.
 type cli struct {
-	Serve    serveCmd    `cmd:"" help:"Run the service."`
-	Migrate  migrateCmd  `cmd:"" help:"Bring a database to this build's schema, or see how it stands."`
-	Probe    probeCmd    `cmd:"" help:"Find out what an endpoint of a models file can do about lost answers. Spends tokens, and says how many first."`
-	Chat     chatCmd     `cmd:"" help:"Talk to a service from a terminal."`
-	Keys     keysCmd     `cmd:"" help:"Create, list and revoke API keys. The database may be served meanwhile."`
-	Subjects subjectsCmd `cmd:"" help:"Suspend subjects, reinstate and list them. The database may be served meanwhile."`
-	Held     heldCmd     `cmd:"" help:"See and decide about replies of which nobody knows whether the model answered."`
-	Export   exportCmd   `cmd:"" help:"Copy conversations out of a database, as JSON lines. The database may be served meanwhile."`
-	Import   importCmd   `cmd:"" help:"Bring conversations of such a file into a database, of whichever engine."`
-	Purge    purgeCmd    `cmd:"" help:"Delete conversations that nobody has used for a time."`
-	Scripted scriptedCmd `cmd:"" name:"scripted-provider" help:"Run the stand-in for a model provider, for tests."`
-	Version  versionCmd  `cmd:"" help:"Say which build this is."`
+	Serve    serveCmd       `cmd:"" help:"Run the service."`
+	Migrate  migrateCmd     `cmd:"" help:"Bring a database to this build's schema, or see how it stands."`
+	Probe    probeCmd       `cmd:"" help:"Find out what an endpoint of a models file can do about lost answers. Spends tokens, and says how many first."`
+	Chat     chatCmd        `cmd:"" help:"Talk to a service from a terminal."`
+	Keys     keysCmd        `cmd:"" help:"Create, list and revoke API keys. The database may be served meanwhile."`
+	Subjects subjectsCmd    `cmd:"" help:"Suspend subjects, reinstate and list them. The database may be served meanwhile."`
+	Held     heldCmd        `cmd:"" help:"See and decide about replies of which nobody knows whether the model answered."`
+	Export   exportCmd      `cmd:"" help:"Copy conversations out of a database, as JSON lines. The database may be served meanwhile."`
+	Import   importCmd      `cmd:"" help:"Bring conversations of such a file into a database, of whichever engine."`
+	Purge    purgeCmd       `cmd:"" help:"Delete conversations that nobody has used for a time."`
+	Scripted scriptedCmd    `cmd:"" name:"scripted-provider" help:"Run the stand-in for a model provider, for tests."`
+	Health   healthcheckCmd `cmd:"" name:"healthcheck" help:"Ask a service on this machine whether it is ready; the exit status says so."`
+	Version  versionCmd     `cmd:"" help:"Say which build this is."`
 }
 
 // newParser builds the parser over a command line.

@@ -38,6 +38,7 @@ var serveFlags = []struct{ name, def, variable, flag string }{
 	{"checkpoint", "250ms", "260ms", "270ms"},
 	{"heartbeat", "15s", "16s", "17s"},
 	{"grace", "30s", "31s", "32s"},
+	{"drain-delay", "0s", "1s", "2s"},
 	{"spool-dir", "", "/a", "/b"},
 	{"first-byte-timeout", "2m", "3m0s", "4m0s"},
 	{"idle-timeout", "5m", "6m0s", "7m0s"},

@@ -10,7 +10,7 @@ import (
 type Config struct {
 	Listen        string `env:"TURND_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" group:"listen" help:"gRPC and HTTP/1.1. Without a host it is loopback; port 0 picks one."`
 	WebListen     string `env:"TURND_WEB_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"Second listener, with TLS, for the web alone: HTTP/1.1 and HTTP/2. Without a host it is loopback."`
-	OpsListen     string `env:"TURND_OPS_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"/metrics, /healthz, /readyz and /debug/pprof, without authentication. Without a host it is loopback."`
+	OpsListen     string `env:"TURND_OPS_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"/metrics, /healthz, /readyz, /version and /debug/pprof, without authentication. Without a host it is loopback."`
 	WebhookListen string `env:"TURND_WEBHOOK_LISTEN" default:"off" placeholder:"ADDRESS" group:"listen" help:"POST /v1/webhooks/{endpoint}, by which vendors say that a response is over: plain HTTP, for a proxy with TLS before it, authenticated by the signature. Without a host it is loopback."`
 	CORSOrigins   string `name:"cors-origins" env:"TURND_CORS_ORIGINS" placeholder:"ORIGINS" group:"listen" help:"Origins whose pages may call from a browser, such as https://chat.example.com, with commas between them; * is all, and not for --auth none. Pages of turnd's own may anyway."`
 	ReadyFile     string `env:"TURND_READY_FILE" placeholder:"FILE" group:"listen" help:"JSON file written once serving, removed at exit."`
@@ -42,6 +42,7 @@ type Config struct {
 	Checkpoint      time.Duration `env:"TURND_CHECKPOINT" default:"250ms" placeholder:"TIME" group:"worker" help:"How often running replies are stored and stops are heard of."`
 	Heartbeat       time.Duration `env:"TURND_HEARTBEAT" default:"15s" placeholder:"TIME" group:"worker" help:"Silence on a stream before a heartbeat."`
 	Grace           time.Duration `env:"TURND_GRACE" default:"30s" placeholder:"TIME" group:"worker" help:"How long replies may go on after SIGTERM."`
+	DrainDelay      time.Duration `env:"TURND_DRAIN_DELAY" default:"0s" placeholder:"TIME" group:"worker" help:"How long after SIGTERM everything is still taken, though /readyz and health say no: time for load balancers to hear of it."`
 	MaxCalls        int           `env:"TURND_MAX_CALLS" default:"5" placeholder:"N" group:"worker" help:"Provider calls a turn and generation, over all attempts."`
 	MaxWait         time.Duration `env:"TURND_MAX_WAIT" default:"30s" placeholder:"TIME" group:"worker" help:"Waiting between those calls, in all."`
 	Backoff         time.Duration `env:"TURND_BACKOFF" default:"1s" placeholder:"TIME" group:"worker" help:"Bound of the first wait; it doubles with each call."`
@@ -93,7 +94,7 @@ func (c Config) LogValue() slog.Value {
 		slog.String("nats_url", redactURLs(c.NATSURL)), slog.String("bus", c.Bus), slog.String("auth", c.Auth), slog.Duration("auth_cache", c.AuthCache),
 		slog.String("oidc_issuer", redactURL(c.OIDC.OIDCIssuer)), slog.String("oidc_audience", c.OIDC.OIDCAudience), slog.String("oidc_jwks_url", redactURL(c.OIDC.OIDCJWKSURL)),
 		slog.Duration("lease", c.Lease), slog.Duration("sweep", c.Sweep), slog.Duration("checkpoint", c.Checkpoint),
-		slog.Duration("grace", c.Grace), slog.Int("max_in_flight", c.MaxInFlight), slog.Int("max_queue", c.MaxQueue), slog.Int("max_waiting", c.MaxWaiting),
+		slog.Duration("grace", c.Grace), slog.Duration("drain_delay", c.DrainDelay), slog.Int("max_in_flight", c.MaxInFlight), slog.Int("max_queue", c.MaxQueue), slog.Int("max_waiting", c.MaxWaiting),
 		slog.String("spool_dir", c.SpoolDir),
 	)
 }

@@ -11,6 +11,7 @@
 //	turnd export, import     copy conversations out of a database and into one
 //	turnd purge              delete conversations that nobody has used for a time
 //	turnd scripted-provider  run the stand-in for a model provider, for tests
+//	turnd healthcheck        ask a service on this machine whether it is ready
 //	turnd version            say which build this is
 //
 // A flag wins over its TURND_ variable, and that over the default. A variable that begins with TURND_ and is none of them

@@ -13,6 +13,8 @@ import (
 // ready is the content of the ready file. Web, Ops and Webhooks are empty when there is no such listener.
 type ready struct {
 	PID      int      `json:"pid"`
+	Version  string   `json:"version"`
+	Schema   int64    `json:"schema"`
 	Listen   string   `json:"listen"`
 	Web      string   `json:"web,omitempty"`
 	Ops      string   `json:"ops"`

@@ -16,12 +16,11 @@ import (
 // followers to hear of it.
 const lastEndings = 5 * time.Second
 
-// errDraining makes an instance not ready while it drains.
-var errDraining = errors.New("draining")
-
 // serve serves until ctx ends or something fails, and then drains. The parts end in this order, each when nothing needs
 // it any more:
 //
+//  0. after a signal, readiness and health turn at once, and for the drain's delay all goes on, so that whoever sends work here
+//     has heard of it before connections are refused;
 //  1. the server turns NOT_SERVING and takes no further connection; at the same time the service refuses new attempts
 //     and lets the running replies finish within the grace, and who follows a reply of another worker is let go;
 //  2. the service's loops, once no reply runs here: until then its lease, its checkpoints and its ear for stops are
@@ -43,7 +42,14 @@ func (a *app) serve(ctx context.Context) error {
 
 // serveUntil serves the wire, and drains it and the service together.
 func (a *app) serveUntil(ctx context.Context, loops, ops, hooks *loop) error {
-	group, serving := errgroup.WithContext(ctx)
+	until, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	group, serving := errgroup.WithContext(until)
+	group.Go(func() error {
+		defer end()
+		a.linger(ctx, serving)
+		return nil
+	})
 	group.Go(func() error { return a.server.Serve(serving, a.listen, a.webListeners()...) })
 	group.Go(func() error {
 		a.keepCerts(serving)
@@ -84,6 +90,28 @@ func (a *app) serveUntil(ctx context.Context, loops, ops, hooks *loop) error {
 	return err
 }
 
+// linger returns when serving is to end: a while after ctx has ended, or at once if something failed or haste is asked for.
+func (a *app) linger(ctx, serving context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-serving.Done():
+		a.standing.leave()
+		return
+	}
+	a.standing.leave()
+	if a.cfg.DrainDelay == 0 {
+		return
+	}
+	a.logger.Info("about to drain", "delay", a.cfg.DrainDelay, "in_flight", a.service.InFlight())
+	delay := time.NewTimer(a.cfg.DrainDelay)
+	defer delay.Stop()
+	select {
+	case <-delay.C:
+	case <-a.haste.Done():
+	case <-serving.Done():
+	}
+}
+
 // webListeners are those of the web alone.
 func (a *app) webListeners() []net.Listener {
 	if a.web == nil {
@@ -99,17 +127,11 @@ func (a *app) serveOps(ctx context.Context) error {
 		return nil
 	}
 	return server.Ops{
-		Metrics: a.tel.MetricsHandler,
-		Logger:  a.logger,
-		Checks: []server.Check{
-			{Name: "store", Ready: a.store.ping},
-			{Name: "serving", Ready: func(context.Context) error {
-				if a.service.Draining() {
-					return errDraining
-				}
-				return nil
-			}},
-		},
+		Metrics:   a.tel.MetricsHandler,
+		Logger:    a.logger,
+		Readiness: a.standing.readiness,
+		Alive:     a.service.Stuck,
+		About:     thisBuild(),
 	}.Serve(ctx, a.ops)
 }
 
@@ -136,6 +158,7 @@ func (a *app) announce(ctx context.Context) error {
 	if err := r.print(a.stdout); err != nil {
 		return err
 	}
+	a.standing.arrive()
 	a.logger.InfoContext(ctx, "serving", "listen", r.Listen, "worker_id", r.WorkerID, "store", a.at.String())
 	if a.models.demo != nil {
 		hint(a.stderr, os.Args[0], r.Listen, a.certs != nil)
@@ -144,8 +167,9 @@ func (a *app) announce(ctx context.Context) error {
 }
 
 func (a *app) ready() ready {
+	this := thisBuild()
 	r := ready{
-		PID: os.Getpid(), Listen: a.listen.Addr().String(), WorkerID: a.service.WorkerID().String(),
+		PID: os.Getpid(), Version: this.Version, Schema: this.Schema, Listen: a.listen.Addr().String(), WorkerID: a.service.WorkerID().String(),
 		Store: a.at.engine, Models: a.models.Models(),
 	}
 	if a.web != nil {

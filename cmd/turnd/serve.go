@@ -62,6 +62,8 @@ type app struct {
 	service *turns.Service
 	server  *server.Server
 
+	standing standing
+
 	listen net.Listener
 	web    net.Listener // nil when off
 	ops    net.Listener // nil when off
@@ -77,7 +79,8 @@ func build(ctx context.Context, cfg Config, logger *slog.Logger) (a *app, err er
 	if a.at, err = cfg.Database.place(); err != nil {
 		return a, err
 	}
-	logger.InfoContext(ctx, "starting", "version", version())
+	this := thisBuild()
+	logger.InfoContext(ctx, "starting", "version", this.Version, "commit", this.Commit, "go", this.Go, "schema", this.Schema)
 	logger.DebugContext(ctx, "configured", "config", cfg)
 	for _, step := range []func(context.Context) error{
 		a.setUpTelemetry, a.openCerts, a.openModels, a.openStore, a.openSpool, a.makeService, a.openListeners,
@@ -137,8 +140,9 @@ func (a *app) makeService(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	a.standing.readiness = a.newReadiness(a.logger)
 	a.server, err = server.New(server.Config{
-		Service: a.service, Follower: a.hub, Logger: a.logger, Auth: a.cfg.Auth, Authenticator: who, Recheck: a.cfg.recheck(),
+		Service: a.service, Follower: a.hub, Readiness: a.standing.readiness, Logger: a.logger, Auth: a.cfg.Auth, Authenticator: who, Recheck: a.cfg.recheck(),
 		MaxContentBytes: a.cfg.MaxContentBytes, Grace: a.cfg.Grace + lastEndings, TLS: a.tlsConfig(),
 		CORSOrigins: a.cfg.corsOrigins(), Console: web.Console(),
 	})
@@ -147,7 +151,7 @@ func (a *app) makeService(ctx context.Context) (err error) {
 
 // showGauges shows what this worker runs, and what waits in the database as of the last sweep.
 func (a *app) showGauges() error {
-	return errors.Join(a.showExpiry(),
+	return errors.Join(a.showExpiry(), a.showBuild(),
 		a.tel.Gauge("turnd.in_flight", "{reply}", "Replies that this worker runs.", func() int64 { return int64(a.service.InFlight()) }),
 		a.tel.Gauge("turnd.held", "{reply}", "Held replies in the database, counted up to 10000.", func() int64 { return int64(a.service.Backlog().Held) }),
 		a.tel.Gauge("turnd.oldest_claim", "s", "Age of the reply in the database that has been in flight for longest.",

@@ -186,7 +186,7 @@ func TestScrapersSeeTheSixCountersAndTheGauges(t *testing.T) {
 func TestOpsAnswersHealthReadinessAndProfiles(t *testing.T) {
 	p := serve(t, emptyDatabases[engineSQLite](t))
 	for path, want := range map[string]string{
-		"/healthz": "ok\n", "/readyz": "store: ok\nserving: ok\n", "/debug/pprof/cmdline": "serve",
+		"/healthz": "ok\n", "/readyz": "store: ok\nmigrations: ok\nlease: ok\nlisteners: ok\nserving: ok\n", "/debug/pprof/cmdline": "serve",
 	} {
 		status, text := get(t, "http://"+p.ready.Ops+path)
 		require.Equal(t, 200, status, path)

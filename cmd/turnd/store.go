@@ -25,7 +25,9 @@ import (
 type store struct {
 	turns.Store
 	access access.Store
-	close  func() error
+	// schemaVersion is the newest migration that the database has.
+	schemaVersion func(context.Context) (int64, error)
+	close         func() error
 }
 
 // ping asks the database for something that does not exist, which takes a real read.
@@ -52,7 +54,7 @@ func openSQLite(ctx context.Context, cfg Config, at place) (store, error) {
 	if err := s.CheckSchema(ctx); err != nil {
 		return store{}, errors.Join(err, s.Close())
 	}
-	return store{Store: s, access: s, close: s.Close}, nil
+	return store{Store: s, access: s, schemaVersion: s.SchemaVersion, close: s.Close}, nil
 }
 
 // lockSQLite opens the file for this process alone and runs do before anything else is done with it.
@@ -92,7 +94,7 @@ func openPostgres(ctx context.Context, cfg Config, at place, logger *slog.Logger
 		s.Close()
 		return store{}, err
 	}
-	return store{Store: s, access: s, close: func() error { s.Close(); return nil }}, nil
+	return store{Store: s, access: s, schemaVersion: s.SchemaVersion, close: func() error { s.Close(); return nil }}, nil
 }
 
 func makeServable(ctx context.Context, cfg Config, at place, s *postgres.Store) error {

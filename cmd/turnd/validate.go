@@ -194,6 +194,7 @@ func (c Config) checkWorker() error {
 		atLeast("--checkpoint", c.Checkpoint, minTick),
 		atLeast("--heartbeat", c.Heartbeat, minTick),
 		atLeast("--grace", c.Grace, 0),
+		atLeast("--drain-delay", c.DrainDelay, 0),
 		within("--max-calls", c.MaxCalls, 1, maxCalls),
 		atLeast("--max-wait", c.MaxWait, 0),
 		atLeast("--backoff", c.Backoff, time.Millisecond),

@@ -68,6 +68,7 @@ const (
 	TelemetryDropped  = "turnd.telemetry.dropped"
 	CertificateLeft   = "turnd.tls_certificate_left"
 	DatabaseClockSkew = "turnd.database.clock_skew"
+	BuildInfo         = "turnd.build_info"
 )
 
 // Labels that several metrics share.
@@ -147,6 +148,8 @@ func Catalog() []Metric {
 			About: "Whether calls to a model at an endpoint are let through: 0 all (closed), 1 one as a trial (half-open), 2 none (open)."},
 		{Name: TelemetryDropped, Kind: Counter, Unit: "{item}", Labels: []Label{{"signal", "spans or metrics"}},
 			About: "Spans, and collections of metrics, that an exporter did not take in time; nothing waits for it."},
+		{Name: BuildInfo, Kind: Gauge, Unit: "{build}", About: "Always 1: which build this worker is.",
+			Labels: []Label{{"version", "of the build"}, {"commit", "that it was built from"}, {"go", "version of Go"}, {"schema", "version of the database's schema that it serves"}}},
 		{Name: CertificateLeft, Kind: Gauge, Unit: "s", About: "Time until the certificate in force expires; less than 0 once it has."},
 	}, genAI()...)
 }

@@ -143,3 +143,10 @@ func (p promise) broken(wrong, run string) error {
 	return fmt.Errorf("%w: the unique index %s %s, and without it %s; run `%s` before anything serves this database",
 		ErrSchema, p.index, wrong, p.without, run)
 }
+
+// SchemaVersion is the newest migration that the database has, 0 without any.
+func (s *Store) SchemaVersion(ctx context.Context) (int64, error) {
+	const sql = `SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied`
+	version, _, err := one(ctx, s.pool, sql, nil, pgx.RowTo[int64])
+	return version, mapRead("read the schema's version", err)
+}

@@ -10,11 +10,26 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnd/turnd/internal/pgtest"
+	"github.com/turnd/turnd/migrations"
 )
 
 func TestAMigratedDatabaseKeepsItsPromises(t *testing.T) {
 	d := openOwn(t)
 	require.NoError(t, d.store.CheckSchema(t.Context()))
+}
+
+func TestTheSchemasVersionIsThatOfTheNewestMigration(t *testing.T) {
+	d := openOwn(t)
+	version, err := d.store.SchemaVersion(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, migrations.Latest(), version)
+	require.NoError(t, d.exec(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, true)`))
+	version, err = d.store.SchemaVersion(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, int64(99999), version)
+	require.NoError(t, d.exec(t.Context(), `DROP TABLE goose_db_version`))
+	_, err = d.store.SchemaVersion(t.Context())
+	require.Error(t, err)
 }
 
 func TestASchemaOutsideThePublicOneIsLookedAtWhereItIs(t *testing.T) {

@@ -109,3 +109,13 @@ func (p promise) heldBy(r indexRow) bool {
 	_, predicate, partial := strings.Cut(strings.Join(strings.Fields(r.text), " "), " WHERE ")
 	return partial == (p.predicate != "") && predicate == p.predicate
 }
+
+// SchemaVersion is the newest migration that the file has, 0 without any.
+func (s *Store) SchemaVersion(ctx context.Context) (version int64, err error) {
+	const text = `SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied`
+	err = s.readTx(ctx, "read the schema's version", func(t *tx) error {
+		_, err := t.found(text, nil, &version)
+		return err
+	})
+	return version, err
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnd/turnd/migrations"
 	"github.com/turnd/turnd/turns/sqlite"
 )
 
@@ -28,6 +29,18 @@ func statement(t *testing.T, path string, texts ...string) {
 
 func TestAMigratedFileKeepsItsPromises(t *testing.T) {
 	require.NoError(t, mustOpen(t, sqlite.Config{Path: file(t), Migrate: up}).CheckSchema(t.Context()))
+}
+
+func TestTheSchemasVersionIsThatOfTheNewestMigration(t *testing.T) {
+	path := file(t)
+	store := mustOpen(t, sqlite.Config{Path: path, Migrate: up})
+	version, err := store.SchemaVersion(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, migrations.Latest(), version)
+	statement(t, path, `DELETE FROM goose_db_version WHERE version_id > 0`)
+	version, err = store.SchemaVersion(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, version)
 }
 
 func TestAnIndexThatDoesNotHoldItsPromiseIsNamedWithWhatToRun(t *testing.T) {
