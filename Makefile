@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants edges e2e example-usechat example-eventsource example-follower history broken chaos chaos-selftest model wire
+.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants edges e2e example-usechat example-eventsource example-follower history broken chaos chaos-selftest model wire telemetry-cost
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -128,3 +128,6 @@ model: ## Run the checked model of the reply protocol, and that each rule is mis
 
 wire: ## Hold the scripted provider to the vendors' own clients, and the adapters to aimock; the first build takes minutes.
 	$(VERDICT) wire .ci/wire
+
+telemetry-cost: ## Show what metrics that are scraped and spans that are sent cost a streamed turn (SHORT=1 only says it).
+	$(VERDICT) telemetry-cost .ci/speed telemetry-cost

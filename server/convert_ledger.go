@@ -66,5 +66,6 @@ func callToWire(c turns.LedgerCall) *turnsv1.ProviderCall {
 		WasteCause:         c.WasteCause,
 		CreateTime:         timeToWire(c.CreateTime),
 		EndTime:            timeToWire(c.EndTime),
+		Layer:              string(c.Layer),
 	}
 }

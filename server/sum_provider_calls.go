@@ -17,11 +17,17 @@ func (o operatorService) SumProviderCalls(ctx context.Context, req *turnsv1.SumP
 	if err != nil {
 		return nil, err
 	}
+	layers := map[string]*turnsv1.Usage{}
+	for layer, usage := range sums.Layers {
+		layers[string(layer)] = usageToWire(usage)
+	}
 	return &turnsv1.SumProviderCallsResponse{
-		FirstCalls:   sums.First,
-		RetryCalls:   sums.Retry,
-		FirstUsage:   usageToWire(sums.FirstUsage),
-		RetryUsage:   usageToWire(sums.RetryUsage),
-		WastedTokens: sums.Wasted,
+		FirstCalls:        sums.First,
+		RetryCalls:        sums.Retry,
+		FirstUsage:        usageToWire(sums.FirstUsage),
+		RetryUsage:        usageToWire(sums.RetryUsage),
+		WastedTokens:      sums.Wasted,
+		RetryUsageByLayer: layers,
+		WastedCostMicros:  sums.WastedCost,
 	}, nil
 }

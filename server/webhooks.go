@@ -147,7 +147,7 @@ func (h *hooks) take(w http.ResponseWriter, r *http.Request) (status int) {
 	}
 	if err := h.wake(r.Context(), endpoint, responseOf(body)); err != nil {
 		h.seen.Forget(id)
-		h.Logger.Warn("vendor's message not acted on, to be sent again", "endpoint", endpoint, "err", err)
+		h.Logger.WarnContext(r.Context(), "vendor's message not acted on, to be sent again", "endpoint", endpoint, "err", err)
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusOK
@@ -180,7 +180,7 @@ func (h *hooks) wake(ctx context.Context, endpoint, responseID string) error {
 	case errors.Is(err, turns.ErrNotThere):
 		return nil // of somebody else who uses the same account
 	case errors.As(err, &asked) && (asked.Class == turns.ClassTerminal || asked.Class == turns.ClassAlreadyDone):
-		h.Logger.Warn("vendor's message about a response that can't be asked for", "endpoint", endpoint, "err", err)
+		h.Logger.WarnContext(ctx, "vendor's message about a response that can't be asked for", "endpoint", endpoint, "err", err)
 		return nil
 	}
 	return err

@@ -162,7 +162,7 @@ func (s *Service) advanceAll(ctx context.Context, keys map[ConversationKey]struc
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 			defer cancel()
 			if err := s.advance(ctx, key); err != nil {
-				s.logger.Warn("next turn in line not started yet", "code", string(CodeOf(err)), "err", err)
+				s.logger.WarnContext(ctx, "next turn in line not started yet", "code", string(CodeOf(err)), "err", err)
 			}
 		})
 	}
@@ -339,7 +339,7 @@ func (s *Service) refuse(ctx context.Context, key ConversationKey, st Standing, 
 		return true, nil
 	}
 	if won {
-		s.logger.Warn("turn in line refused", "turn_id", next.Turn.String(), "code", string(code))
+		s.logger.WarnContext(ctx, "turn in line refused", "turn_id", next.Turn.String(), "code", string(code))
 	}
 	return err == nil, err
 }

@@ -184,6 +184,7 @@ type ArchivedCall struct {
 	Epoch            int64       `json:"epoch"`
 	Number           int32       `json:"number"`
 	First            bool        `json:"first,omitzero"`
+	Layer            Layer       `json:"layer,omitzero"`
 	Endpoint         string      `json:"endpoint"`
 	Provider         string      `json:"provider"`
 	Model            string      `json:"model"`

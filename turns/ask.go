@@ -48,7 +48,7 @@ func (r *run) ask(ctx context.Context, lost callResult) (c callResult, over bool
 			break
 		}
 		if err != nil { // the store, which has a part of the log
-			r.logger.Warn("answer of a lost call not asked for", "turn_id", r.reply.Turn.String(), "err", err)
+			r.logger.WarnContext(ctx, "answer of a lost call not asked for", "turn_id", r.reply.Turn.String(), "err", err)
 			c = lost
 			c.err = &CallError{Class: ClassTransient, Phase: PhaseNone, Cause: err}
 		}
@@ -70,7 +70,7 @@ func (r *run) ask(ctx context.Context, lost callResult) (c callResult, over bool
 		at = c.err.Continuation
 		lost.pen = c.pen
 		failed++
-		r.logger.Info("answer of a lost call not had yet", "turn_id", r.reply.Turn.String(), "class", string(c.err.Class), "asks", asks)
+		r.logger.InfoContext(ctx, "answer of a lost call not had yet", "turn_id", r.reply.Turn.String(), "class", string(c.err.Class), "asks", asks)
 		gone := errors.Is(c.err.Cause, ErrNotThere) && time.Since(begun) > askNotThere
 		if gone || failed >= askTries || final(c.err) || !pause(ctx, askWait(c.err, asks, r.random)) {
 			break

@@ -27,7 +27,7 @@ func (s *Service) measure(ctx context.Context) {
 	defer cancel()
 	backlog, err := s.store.Backlog(ctx, backlogMost)
 	if err != nil {
-		s.logger.Debug("backlog not measured", "err", err)
+		s.logger.DebugContext(ctx, "backlog not measured", "err", err)
 		return
 	}
 	s.backlog.Store(&backlog)

@@ -46,7 +46,7 @@ func (s *Service) bury(ctx context.Context) error {
 			return err
 		}
 		for _, id := range buried {
-			s.logger.Warn("worker declared dead", "worker_id", id.String())
+			s.logger.WarnContext(ctx, "worker declared dead", "worker_id", id.String())
 		}
 	}
 	s.burials.begun = begun

@@ -82,7 +82,7 @@ func (s *Service) storeTails(ctx context.Context, held []heldTail) {
 	}
 	results, err := s.store.Checkpoint(ctx, items)
 	if err != nil {
-		s.logger.Warn("checkpoint not stored", "replies", len(items), "err", err)
+		s.logger.WarnContext(ctx, "checkpoint not stored", "replies", len(items), "err", err)
 	}
 	var asking []heldTail
 	for i, h := range held {
@@ -187,7 +187,7 @@ func (r *run) refused(ctx context.Context) {
 	case row.Status == StatusInFlight && row.under(r.fence):
 		r.storedIs(row.Length)
 		return
-	case row.Status == StatusInFlight && r.adopts(row):
+	case row.Status == StatusInFlight && r.adopts(ctx, row):
 		return
 	case row.Status == StatusHeld && row.under(r.fence):
 		return // it goes on, and is finished if it comes to a whole reply

@@ -16,7 +16,7 @@ func (r *run) comeBack(ctx context.Context, e Ending, row Reply) (ended Reply, o
 			return Reply{}, false, err
 		}
 		if won {
-			r.logger.Info("reply salvaged", "reply_id", r.reply.ID.String(), "turn_id", r.reply.Turn.String())
+			r.logger.InfoContext(ctx, "reply salvaged", "reply_id", r.reply.ID.String(), "turn_id", r.reply.Turn.String())
 			return r.endedReply(e, row.EndTime), true, nil
 		}
 	}
@@ -52,14 +52,14 @@ func (r *run) revive(ctx context.Context, owner WorkerID) (back bool, err error)
 		return false, err
 	}
 	if won {
-		r.revived(length)
+		r.revived(ctx, length)
 		return true, nil
 	}
 	row, err := r.store.ReadReply(ctx, r.key, r.reply.ID) // an earlier one, whose answer was lost, may have landed meanwhile
 	if errors.Is(err, ErrNotFound) {
 		err = nil
 	}
-	return err == nil && r.adopts(row), err
+	return err == nil && r.adopts(ctx, row), err
 }
 
 // openCall is the call that is under way; zero between two of them, whose rows stay closed. The caller holds mu.
@@ -71,19 +71,19 @@ func (r *run) openCall() CallID {
 }
 
 // adopts goes on under the fence of a revival without an answer if the row says that it landed. The caller holds mu.
-func (r *run) adopts(row Reply) bool {
+func (r *run) adopts(ctx context.Context, row Reply) bool {
 	if r.reviver.IsZero() || row.Owner != r.reviver || row.Epoch != r.fence.Epoch+1 {
 		return false
 	}
-	r.revived(row.Length)
+	r.revived(ctx, row.Length)
 	return true
 }
 
 // revived runs the reply under its next epoch from now on. Its reservation, which was settled with its end, is open again: a
 // sweep finds it should this worker not live to settle it. The caller holds mu.
-func (r *run) revived(stored uint32) {
+func (r *run) revived(ctx context.Context, stored uint32) {
 	r.goOn(r.fence.Epoch+1, r.reviver, stored)
 	r.reviver = WorkerID{}
 	r.settleSoon(r.key, r.reply.Turn, r.reply.Generation)
-	r.logger.Info("reply revived", "reply_id", r.reply.ID.String(), "turn_id", r.reply.Turn.String())
+	r.logger.InfoContext(ctx, "reply revived", "reply_id", r.reply.ID.String(), "turn_id", r.reply.Turn.String())
 }

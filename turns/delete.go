@@ -36,7 +36,7 @@ func (s *Service) DeleteConversation(ctx context.Context, caller Caller, id Conv
 	}
 	s.endedByDeletion(ctx, key, d.Ended)
 	if err := s.erase(ctx, key, time.Now().Add(eraseTime)); err != nil {
-		s.logger.Warn("deleted conversation not erased yet", "conversation_id", id.String(), "err", err)
+		s.logger.WarnContext(ctx, "deleted conversation not erased yet", "conversation_id", id.String(), "err", err)
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (s *Service) endedByDeletion(ctx context.Context, key ConversationKey, ende
 		r := e.Reply
 		s.metrics.replyEnded(ctx, StatusAbandoned, ReasonDeleted)
 		s.settleSoon(key, r.Turn, r.Generation)
-		s.logger.Info("reply deleted", "reply_id", r.ID.String(), "turn_id", r.Turn.String())
+		s.logger.InfoContext(ctx, "reply deleted", "reply_id", r.ID.String(), "turn_id", r.Turn.String())
 		if r.Status == StatusInFlight && !r.OwnerDead {
 			s.stopDeleted(r.ID)
 			continue
@@ -135,6 +135,6 @@ func (s *Service) eraseDeleted(ctx context.Context) {
 		err = s.erase(ctx, key, until)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.logger.Warn("deleted conversations not erased yet", "err", err)
+		s.logger.WarnContext(ctx, "deleted conversations not erased yet", "err", err)
 	}
 }

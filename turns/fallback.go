@@ -53,13 +53,13 @@ func (r *run) fallBack(ctx context.Context) bool {
 	q.Partial = r.kept
 	built, err := r.requestOf(ctx, r.key, q)
 	if err != nil {
-		r.logger.Warn("request not built for the next entry of the route", "turn_id", r.reply.Turn.String(),
+		r.logger.WarnContext(ctx, "request not built for the next entry of the route", "turn_id", r.reply.Turn.String(),
 			"endpoint", route.Endpoint, "err", err)
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.logger.Info("provider fallback", "turn_id", r.reply.Turn.String(), "from", r.request.Route.Endpoint, "to", route.Endpoint)
+	r.logger.InfoContext(ctx, "provider fallback", "turn_id", r.reply.Turn.String(), "from", r.request.Route.Endpoint, "to", route.Endpoint)
 	request := built.Request
 	r.request, r.callBegun = request, time.Now()
 	n := &r.claim.Reply

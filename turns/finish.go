@@ -60,7 +60,7 @@ func (r *run) finish(ctx context.Context, e Ending) {
 			r.announce(ctx, f.ending, Reply{}, false)
 			return
 		}
-		f.say(err)
+		f.say(ctx, err)
 		left := r.set.Lease - time.Since(begun)
 		if left <= 0 {
 			f.keep(ctx)
@@ -88,12 +88,12 @@ const lastTry = 2 * time.Second
 var errNoPlace = errors.New("the store has no place for it")
 
 // say logs why the ending is not stored yet.
-func (f *finishing) say(err error) {
+func (f *finishing) say(ctx context.Context, err error) {
 	if f.said && !answered(err) {
 		return
 	}
 	f.said = true
-	f.logger.Warn("reply's ending not stored yet", "turn_id", f.reply.Turn.String(), "reply_id", f.reply.ID.String(), "err", err)
+	f.logger.WarnContext(ctx, "reply's ending not stored yet", "turn_id", f.reply.Turn.String(), "reply_id", f.reply.ID.String(), "err", err)
 }
 
 // answered reports an error that the database gave itself, so that trying again is no sure cure.
@@ -162,7 +162,7 @@ func (f *finishing) fill(ctx context.Context) error {
 	if err == nil || e.Status != StatusComplete {
 		return nil
 	}
-	f.logger.Error("a part of a reply's log is lost", "turn_id", f.reply.Turn.String(), "reply_id", f.reply.ID.String())
+	f.logger.ErrorContext(ctx, "a part of a reply's log is lost", "turn_id", f.reply.Turn.String(), "reply_id", f.reply.ID.String())
 	e.Verb, e.Status, e.Reason, e.StopReason = VerbAbandon, StatusAbandoned, ReasonAmbiguous, ""
 	if e.Call != nil {
 		call := e.Call.wasted(wasteLost)
@@ -184,7 +184,7 @@ func (f *finishing) keep(ctx context.Context) {
 		f.keptAs = f.ending.Fence
 	} else if !f.failed {
 		f.failed = true
-		f.logger.Error("reply's ending not spooled", "turn_id", f.reply.Turn.String(), "err", err)
+		f.logger.ErrorContext(ctx, "reply's ending not spooled", "turn_id", f.reply.Turn.String(), "err", err)
 	}
 }
 
@@ -209,7 +209,7 @@ func (f *finishing) drop(ctx context.Context) {
 		return
 	}
 	if err := f.spool.Drop(context.WithoutCancel(ctx), f.keptAs); err != nil {
-		f.logger.Warn("spooled ending not removed", "reply_id", f.reply.ID.String(), "err", err)
+		f.logger.WarnContext(ctx, "spooled ending not removed", "reply_id", f.reply.ID.String(), "err", err)
 	}
 	f.keptAs = Fence{}
 }
@@ -222,9 +222,9 @@ func (f *finishing) giveUp(ctx context.Context, why error) {
 	f.countUnstored(kept)
 	attrs := []any{"turn_id", f.reply.Turn.String(), "reply_id", f.reply.ID.String(), "err", why}
 	if kept {
-		f.logger.Warn("reply's ending is left to the spool", attrs...)
+		f.logger.WarnContext(ctx, "reply's ending is left to the spool", attrs...)
 	} else {
-		f.logger.Error("reply's ending lost", attrs...)
+		f.logger.ErrorContext(ctx, "reply's ending lost", attrs...)
 	}
 	f.log.Move()
 }
@@ -260,7 +260,7 @@ func (r *run) end(ctx context.Context, e *Ending) (ended Reply, ok bool, err err
 	if readErr != nil {
 		return Reply{}, false, readErr
 	}
-	if r.adopts(row) {
+	if r.adopts(ctx, row) {
 		e.Fence = r.fence
 	}
 	mine := row.under(r.fence)

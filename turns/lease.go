@@ -103,7 +103,7 @@ func (l *lease) meet(ctx context.Context, begun time.Time) {
 	case err != nil:
 		l.steady = time.Time{}
 	case server.Name != l.server:
-		l.logger.Warn("another life of the database server answers", "server", server.Name)
+		l.logger.WarnContext(ctx, "another life of the database server answers", "server", server.Name)
 		l.server, l.steady = server.Name, begun
 	}
 }
@@ -137,12 +137,12 @@ func (l *lease) renew(ctx context.Context) {
 		l.meet(ctx, begun)
 	case errors.Is(err, ErrBuried) && l.isRetired():
 	case errors.Is(err, ErrBuried):
-		l.logger.Warn("worker was declared dead, taking a new id", "worker_id", l.worker().String())
+		l.logger.WarnContext(ctx, "worker was declared dead, taking a new id", "worker_id", l.worker().String())
 		if err := l.register(ctx); err != nil {
-			l.broken(err)
+			l.broken(ctx, err)
 		}
 	case ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded):
-		l.broken(err)
+		l.broken(ctx, err)
 	}
 }
 
@@ -155,8 +155,8 @@ func (l *lease) renewed(begun time.Time) {
 	l.good = begun
 }
 
-func (l *lease) broken(err error) {
-	l.logger.Warn("lease not renewed", "err", err)
+func (l *lease) broken(ctx context.Context, err error) {
+	l.logger.WarnContext(ctx, "lease not renewed", "err", err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.steady = time.Time{}

@@ -24,7 +24,9 @@ type NewCall struct {
 	// Number is 1 for the reply's first call, growing; First says that it is the first of its turn and generation.
 	Number int
 	First  bool
-	Key    string
+	// Layer is who made the work again; a store takes what MadeBy says.
+	Layer Layer
+	Key   string
 	// Route is who is asked, RequestHash and BuilderVersion say what was built.
 	Route          Route
 	RequestHash    []byte
@@ -77,6 +79,7 @@ type OpenCall struct {
 	ID     CallID
 	Number int
 	First  bool
+	Layer  Layer
 	Key    string
 	// Endpoint, Provider, Model, ProviderModel and Credential are those of its Route.
 	Endpoint       string
@@ -127,6 +130,7 @@ type LedgerCall struct {
 	Epoch        int64
 	Number       int
 	First        bool
+	Layer        Layer
 	Endpoint     string
 	Provider     string
 	Model        string
@@ -153,22 +157,30 @@ type LedgerSums struct {
 	Retry      int64
 	FirstUsage Usage
 	RetryUsage Usage
-	// Wasted are tokens by cause; nil if none were wasted.
-	Wasted map[string]int64
+	// Layers are what the others were by who made the work again; nil if there are none.
+	Layers map[Layer]Usage
+	// Wasted are tokens by cause, and WastedCost what the calls cost whose tokens those are; nil if none were wasted.
+	Wasted     map[string]int64
+	WastedCost map[string]int64
 }
 
 // Add adds calls that are alike, whose number is that of their usage.
-func (s *LedgerSums) Add(first bool, wasteCause string, u Usage) {
-	if first {
+func (s *LedgerSums) Add(layer Layer, wasteCause string, u Usage) {
+	if layer == LayerFirst {
 		s.First, s.FirstUsage = s.First+int64(u.Calls), s.FirstUsage.Add(u)
 	} else {
 		s.Retry, s.RetryUsage = s.Retry+int64(u.Calls), s.RetryUsage.Add(u)
+		if s.Layers == nil {
+			s.Layers = map[Layer]Usage{}
+		}
+		s.Layers[layer] = s.Layers[layer].Add(u)
 	}
 	if u.Wasted == 0 {
 		return
 	}
 	if s.Wasted == nil {
-		s.Wasted = map[string]int64{}
+		s.Wasted, s.WastedCost = map[string]int64{}, map[string]int64{}
 	}
 	s.Wasted[wasteCause] += u.Wasted
+	s.WastedCost[wasteCause] += u.CostMicros
 }

@@ -28,7 +28,7 @@ func (r *run) vanished(ctx context.Context) {
 	back, err := r.reclaim(ctx)
 	switch {
 	case err != nil:
-		r.logger.Warn("lost reply not put back yet", "reply_id", r.reply.ID.String(), "err", err)
+		r.logger.WarnContext(ctx, "lost reply not put back yet", "reply_id", r.reply.ID.String(), "err", err)
 	case !back:
 		r.over = true
 		r.cancel(errLost)
@@ -90,7 +90,7 @@ func (r *run) isBack(ctx context.Context, row Reply, owner WorkerID) bool {
 func (r *run) putBack(ctx context.Context, epoch int64, owner WorkerID, stored uint32) {
 	r.goOn(epoch, owner, stored)
 	r.noted = ""
-	r.logger.Warn("reply was lost by the database and is put back", "reply_id", r.reply.ID.String(),
+	r.logger.WarnContext(ctx, "reply was lost by the database and is put back", "reply_id", r.reply.ID.String(),
 		"turn_id", r.reply.Turn.String(), "epoch", epoch)
 	r.bookAgain(ctx)
 }
@@ -147,12 +147,12 @@ func (r *run) bookAgain(ctx context.Context) {
 	for _, p := range r.earlier() {
 		permit := CallPermit{Fence: r.fence, Call: p.call, Turn: r.reply.Turn, MaxCalls: r.set.MaxCalls}
 		if _, err := r.store.PermitCalls(ctx, []CallPermit{permit}); err != nil {
-			r.logger.Warn("row of an earlier call not put back", "turn_id", r.reply.Turn.String(), "err", err)
+			r.logger.WarnContext(ctx, "row of an earlier call not put back", "turn_id", r.reply.Turn.String(), "err", err)
 		}
 	}
 	for _, p := range r.past { // one for each conversation in a statement
 		if err := r.store.CloseCalls(ctx, []CallOutcome{p.outcome}); err != nil {
-			r.logger.Warn("earlier call not closed again", "turn_id", r.reply.Turn.String(), "err", err)
+			r.logger.WarnContext(ctx, "earlier call not closed again", "turn_id", r.reply.Turn.String(), "err", err)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (r *run) keepLost(ctx context.Context, e Ending) error {
 			}
 			return nil
 		case st.Turn == nil:
-			r.logger.Error("reply was lost by the database with its turn", "reply_id", r.reply.ID.String())
+			r.logger.ErrorContext(ctx, "reply was lost by the database with its turn", "reply_id", r.reply.ID.String())
 			return errNoPlace
 		}
 		r.keepOptions(&lost.Reply, st)
@@ -200,7 +200,7 @@ func (r *run) keepLost(ctx context.Context, e Ending) error {
 				r.metrics.callEnded(ctx, r.labels(lost.Calls[i]), o)
 			}
 			r.metrics.replyEnded(ctx, StatusAbandoned, lost.Ending.Reason)
-			r.logger.Warn("reply was lost by the database and its slot is taken", "reply_id", r.reply.ID.String(), "turn_id", r.reply.Turn.String())
+			r.logger.WarnContext(ctx, "reply was lost by the database and its slot is taken", "reply_id", r.reply.ID.String(), "turn_id", r.reply.Turn.String())
 			return nil
 		case err != nil && !errors.Is(err, ErrUnknownOutcome):
 			return err

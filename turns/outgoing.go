@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"cmp"
 	"context"
 )
 
@@ -22,7 +23,9 @@ func keepsBody(route Route, policy OnAmbiguous) bool {
 // nextCall is the row of the run's next call.
 func (r *run) nextCall() NewCall {
 	key := keyOf(r.place.Tenant, r.origin(), r.request)
-	return newCall(CallID{newID()}, r.call.Number+1, key, r.request, r.reply.OnAmbiguous)
+	c := newCall(CallID{newID()}, r.call.Number+1, key, r.request, r.reply.OnAmbiguous)
+	c.Layer = cmp.Or(r.layer, LayerProvider)
+	return c
 }
 
 // prepareCall does what has to be known of a call before it leaves: the provider makes its session, and the store keeps

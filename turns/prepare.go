@@ -53,7 +53,7 @@ func (a *arrival) prepare(ctx context.Context, st Standing) (pendingRun, error) 
 	if a.Deadline > 0 {
 		limit = min(limit, a.Deadline)
 	}
-	p := pendingRun{claim: a.claimOf(st, built, limit+replyGrace), request: request, made: made, limit: limit, kept: q.Partial}
+	p := pendingRun{claim: a.claimOf(ctx, st, built, limit+replyGrace), request: request, made: made, limit: limit, kept: q.Partial}
 	p.claim.Reserve = a.reservation(built.Tokens + outputLimit(made.options, request.Route.Limits))
 	if again && q.Partial == nil {
 		a.countRebuilt(ctx, *st.Newest, built.Request)
@@ -94,7 +94,7 @@ func (s *Service) pathOf(ctx context.Context, key ConversationKey, q Question) (
 	for _, row := range path {
 		if row.Unreadable {
 			s.metrics.healed(ctx, Healed{HealedUnreadable: 1})
-			s.logger.Warn("a stored row does not decode, so requests go without it", "row_id", row.ID.String())
+			s.logger.WarnContext(ctx, "a stored row does not decode, so requests go without it", "row_id", row.ID.String())
 		}
 	}
 	return path, err
@@ -231,7 +231,7 @@ func (a *arrival) newTurn(st Standing, parent RowID) *NewTurn {
 	return t
 }
 
-func (a *arrival) claimOf(st Standing, built Built, deadline time.Duration) Claim {
+func (a *arrival) claimOf(ctx context.Context, st Standing, built Built, deadline time.Duration) Claim {
 	request, route := built.Request, built.Request.Route
 	c := Claim{
 		Key: a.key, Tenant: a.caller.Tenant, Subject: a.caller.Subject, Conversation: a.Input.ConversationID(),
@@ -254,11 +254,13 @@ func (a *arrival) claimOf(st Standing, built Built, deadline time.Duration) Clai
 	} else if n != nil {
 		c.Reply.Calls, c.Reply.Waited = n.Calls+1, n.Waited
 		if !bytes.Equal(n.RequestHash, request.Hash[:]) {
-			a.logger.Warn("request differs from the last attempt's, so its key does too", "turn_id", a.Input.Turn.String())
+			a.logger.WarnContext(ctx, "request differs from the last attempt's, so its key does too", "turn_id", a.Input.Turn.String())
 		}
 	}
 	c.Call = newCall(a.call, 1, keyOf(a.caller.Tenant, Origin{a.key, a.Input.Turn, c.Reply.Generation}, request), request, c.Reply.OnAmbiguous)
-	c.Call.First = c.Reply.Calls == 1
+	if c.Call.First = c.Reply.Calls == 1; !c.Call.First {
+		c.Call.Layer = a.layer()
+	}
 	return c
 }
 

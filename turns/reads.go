@@ -25,7 +25,7 @@ const (
 func (s *Service) FollowTarget(ctx context.Context, caller Caller, conversation ConversationID, id RowID) (ConversationKey, Reply, error) {
 	key := KeyOf(caller.Tenant, conversation)
 	turn, err := s.store.FindTurn(ctx, key, id)
-	if err = s.whatDecodes(turn.ID.Row(), err); err != nil {
+	if err = s.whatDecodes(ctx, turn.ID.Row(), err); err != nil {
 		return key, Reply{}, err
 	}
 	if turn.ID.Row() != id {
@@ -57,7 +57,7 @@ func (s *Service) FollowTarget(ctx context.Context, caller Caller, conversation 
 func (s *Service) GetTurn(ctx context.Context, caller Caller, conversation ConversationID, id RowID) (UserTurn, []Reply, error) {
 	key := KeyOf(caller.Tenant, conversation)
 	turn, err := s.store.FindTurn(ctx, key, id)
-	if err = s.whatDecodes(turn.ID.Row(), err); err != nil {
+	if err = s.whatDecodes(ctx, turn.ID.Row(), err); err != nil {
 		return UserTurn{}, nil, err
 	}
 	replies, err := s.store.RepliesTo(ctx, key, turn.ID, maxReplies)
@@ -80,31 +80,31 @@ func (s *Service) GetTurn(ctx context.Context, caller Caller, conversation Conve
 }
 
 // whatDecodes lets a read go on without what does not decode of a row, which is named in the log.
-func (s *Service) whatDecodes(id RowID, err error) error {
+func (s *Service) whatDecodes(ctx context.Context, id RowID, err error) error {
 	if !errors.Is(err, ErrUnreadable) {
 		return err
 	}
-	s.logger.Warn("a stored row does not decode, so it is shown without its content", "row_id", id.String())
+	s.logger.WarnContext(ctx, "a stored row does not decode, so it is shown without its content", "row_id", id.String())
 	return nil
 }
 
 // shownReply reads a reply with what is shown of its content.
 func (s *Service) shownReply(ctx context.Context, key ConversationKey, id ReplyID) (Reply, error) {
 	r, err := s.store.ReadReply(ctx, key, id)
-	if err = s.whatDecodes(id.Row(), err); err == nil {
-		r.Content = s.cutContent(id, r.Content)
+	if err = s.whatDecodes(ctx, id.Row(), err); err == nil {
+		r.Content = s.cutContent(ctx, id, r.Content)
 	}
 	return r, err
 }
 
 // cutContent bounds what is shown of a reply. Pieces that make no log are shown as none.
-func (s *Service) cutContent(id ReplyID, content []Piece) (shown []Piece) {
+func (s *Service) cutContent(ctx context.Context, id ReplyID, content []Piece) (shown []Piece) {
 	log, err := LogOf(content)
 	if err == nil {
 		shown, _, err = log.From(0, replyBytes)
 	}
 	if err != nil {
-		_ = s.whatDecodes(id.Row(), ErrUnreadable)
+		_ = s.whatDecodes(ctx, id.Row(), ErrUnreadable)
 		return nil
 	}
 	return shown
@@ -171,7 +171,7 @@ func (s *Service) userTurns(ctx context.Context, key ConversationKey, from RowID
 		}
 		for _, row := range path {
 			if row.Unreadable && row.User != nil {
-				_ = s.whatDecodes(row.ID, ErrUnreadable)
+				_ = s.whatDecodes(ctx, row.ID, ErrUnreadable)
 			}
 		}
 		entries, next = pageOf(path, size)
@@ -266,7 +266,7 @@ func (s *Service) showReplies(ctx context.Context, key ConversationKey, entries 
 				continue // gone meanwhile
 			}
 		} else {
-			r.Content = s.cutContent(r.ID, v.Pieces)
+			r.Content = s.cutContent(ctx, r.ID, v.Pieces)
 		}
 		if err != nil {
 			return err

@@ -34,7 +34,7 @@ func (s *Service) keepReconciled(ctx context.Context) {
 func (s *Service) reconcile(ctx context.Context) {
 	due, err := s.store.DueLookups(ctx, heldLookup, heldLookupMost, reconcileBatch)
 	if err != nil {
-		s.logger.Warn("held replies not looked up", "err", err)
+		s.logger.WarnContext(ctx, "held replies not looked up", "err", err)
 		return
 	}
 	var all sync.WaitGroup
@@ -46,7 +46,7 @@ func (s *Service) reconcile(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, reconcileTime)
 			defer cancel()
 			if err := s.lookUp(ctx, h); err != nil {
-				s.logger.Info("held reply not resolved yet", "reply_id", h.Reply.ID.String(), "turn_id", h.Reply.Turn.String(), "err", err)
+				s.logger.InfoContext(ctx, "held reply not resolved yet", "reply_id", h.Reply.ID.String(), "turn_id", h.Reply.Turn.String(), "err", err)
 			}
 		})
 	}
@@ -153,7 +153,7 @@ func (s *Service) resolveHeld(ctx context.Context, row Reply, r Resolution, open
 	}
 	s.settleSoon(r.Fence.Key, row.Turn, row.Generation)
 	s.metrics.replyEnded(ctx, r.Status, r.Reason)
-	s.logger.Info("held reply resolved", "reply_id", r.Fence.Reply.String(), "status", string(r.Status), "verb", string(r.Verb))
+	s.logger.InfoContext(ctx, "held reply resolved", "reply_id", r.Fence.Reply.String(), "status", string(r.Status), "verb", string(r.Verb))
 	return true, nil
 }
 

@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -23,13 +24,13 @@ func (r *run) replace(ctx context.Context, c callResult, next Next) {
 	}
 	successor, err := r.commitReplacement(ctx, &e, next)
 	if err != nil {
-		r.logger.Warn("reply not replaced", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String(), "err", err)
+		r.logger.WarnContext(ctx, "reply not replaced", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String(), "err", err)
 		r.abandon(ctx, next.Reason, 0, c)
 		return
 	}
 	r.metrics.callEnded(ctx, r.labels(r.call), outcome)
 	r.metrics.replyEnded(ctx, e.Status, e.Reason)
-	r.logger.Info("reply replaced", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String(),
+	r.logger.InfoContext(ctx, "reply replaced", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String(),
 		"by", successor.reply.ID.String(), "attempt", successor.reply.Attempt)
 	r.launch(successor)
 }
@@ -147,6 +148,7 @@ func (r *run) successor(ctx context.Context, id ReplyID, owner WorkerID, kept []
 	n.Route, n.RequestHash, n.BuilderVersion, n.WindowStart = request.Route, slices.Clone(request.Hash[:]), request.BuilderVersion, built.Start
 	n.Deadline = max(r.deadlineLeft(), 0) + replyGrace
 	c.Call = newCall(CallID{newID()}, 1, keyOf(r.place.Tenant, r.origin(), request), request, n.OnAmbiguous)
+	c.Call.Layer = cmp.Or(r.layer, LayerProvider)
 	return p, nil
 }
 

@@ -43,7 +43,7 @@ func (s *Service) replay(ctx context.Context) {
 	for ctx.Err() == nil {
 		kept, err := s.spool.Kept(ctx, replayBatch, s.passOver)
 		if err != nil {
-			s.logger.Warn("spool not read", "err", err)
+			s.logger.WarnContext(ctx, "spool not read", "err", err)
 			return
 		}
 		if len(kept) == 0 {
@@ -76,7 +76,7 @@ func (s *Service) replayed(ctx context.Context, k Spooled) (away bool) {
 	if err == nil {
 		return false
 	}
-	s.logger.Warn("spooled ending not stored yet", "reply_id", f.Reply.String(), "turn_id", k.Reply.Turn.String(), "err", err)
+	s.logger.WarnContext(ctx, "spooled ending not stored yet", "reply_id", f.Reply.String(), "turn_id", k.Reply.Turn.String(), "err", err)
 	if !answered(err) {
 		return true
 	}
@@ -89,7 +89,7 @@ func (s *Service) replayed(ctx context.Context, k Spooled) (away bool) {
 		s.replaying.failed[f.Reply] = refusals
 	}
 	if s.replaying.failed[f.Reply] >= refusals {
-		s.logger.Error("spooled ending is passed over until the next start", "reply_id", f.Reply.String(), "turn_id", k.Reply.Turn.String())
+		s.logger.ErrorContext(ctx, "spooled ending is passed over until the next start", "reply_id", f.Reply.String(), "turn_id", k.Reply.Turn.String())
 	}
 	return false
 }
@@ -105,7 +105,7 @@ func (s *Service) replayOne(ctx context.Context, k Spooled) error {
 		ended, ok, err := f.store(ctx)
 		if err == nil {
 			r.announce(ctx, f.ending, ended, ok)
-			s.logger.Info("spooled ending replayed", "reply_id", r.reply.ID.String(), "turn_id", r.reply.Turn.String(), "stored", ok)
+			s.logger.InfoContext(ctx, "spooled ending replayed", "reply_id", r.reply.ID.String(), "turn_id", r.reply.Turn.String(), "stored", ok)
 			return nil
 		}
 		problem = err

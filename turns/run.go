@@ -62,6 +62,9 @@ type run struct {
 	owes bool
 	// taken is how long the log was when the reply was taken over.
 	taken uint32
+	// layer is who its next call is made again by, where that is not the provider's failure. It is written with mu held, and
+	// by the run's own goroutine alone.
+	layer Layer
 
 	// mu is held while a statement about the reply is under way, so that a checkpoint and the ending never race.
 	mu    sync.Mutex
@@ -156,7 +159,7 @@ func (r *run) step(ctx context.Context, c callResult) (after callResult, over bo
 	}
 	next := r.decide(c)
 	if c.err != nil {
-		r.logFailure(c.err, next)
+		r.logFailure(ctx, c.err, next)
 	}
 	switch next.Action {
 	case ActionComplete:
@@ -247,16 +250,16 @@ func (r *run) budget() Budget {
 }
 
 // logFailure writes the one line that operators read about a failed call.
-func (r *run) logFailure(err *CallError, next Next) {
+func (r *run) logFailure(ctx context.Context, err *CallError, next Next) {
 	attempt := r.reply.Calls
 	switch next.Action {
 	case ActionRetry, ActionRepeat, ActionReplace:
 		attempt++
 	}
-	r.logger.Warn("provider call failed", "class", string(err.Class), "action", string(next.Action),
+	r.logger.WarnContext(ctx, "provider call failed", "class", string(err.Class), "action", string(next.Action),
 		"attempt", fmt.Sprintf("%d/%d", attempt, r.set.MaxCalls), "in", roundWait(next.Wait).String(),
 		"turn_id", r.reply.Turn.String())
-	r.logger.Info("provider call detail", "turn_id", r.reply.Turn.String(), "endpoint", r.request.Route.Endpoint,
+	r.logger.InfoContext(ctx, "provider call detail", "turn_id", r.reply.Turn.String(), "endpoint", r.request.Route.Endpoint,
 		"model", r.request.Route.Model, "phase", string(err.Phase), "status", err.HTTPStatus, "code", err.Code, "err", err.Cause)
 }
 
@@ -325,7 +328,7 @@ func (r *run) permit(ctx context.Context, waited time.Duration) bool {
 		}
 		if err != nil && answered(err) && !said {
 			said = true
-			r.logger.Error("no leave for the next call; asking until the deadline", "turn_id", r.reply.Turn.String(),
+			r.logger.ErrorContext(ctx, "no leave for the next call; asking until the deadline", "turn_id", r.reply.Turn.String(),
 				"reply_id", r.reply.ID.String(), "err", err)
 		}
 		// The same permit again is granted and counted once, whether or not this one stands.
@@ -341,7 +344,7 @@ func (r *run) permit(ctx context.Context, waited time.Duration) bool {
 func (r *run) permitted(call NewCall, calls int, waited time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.call, r.session, r.unsent, r.asked = call, "", call.Unsent, false
+	r.call, r.session, r.unsent, r.asked, r.layer = call, "", call.Unsent, false, ""
 	r.sentAt = time.Now()
 	r.responseID.Store(nil)
 	r.noted = ""
@@ -377,7 +380,7 @@ func (r *run) closeCalls(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, submitTime)
 	defer cancel()
 	if err := r.store.CloseCalls(ctx, r.unclosed); err != nil {
-		r.logger.Warn("call not closed yet", "turn_id", r.reply.Turn.String(), "err", err)
+		r.logger.WarnContext(ctx, "call not closed yet", "turn_id", r.reply.Turn.String(), "err", err)
 		return
 	}
 	r.unclosed = nil
@@ -460,7 +463,7 @@ func (r *run) settle(ctx context.Context, e Ending) {
 	}
 	if _, err := r.store.ReadReply(ctx, r.key, r.reply.ID); errors.Is(err, ErrNotFound) {
 		if err := r.keepLost(ctx, e); err != nil {
-			r.logger.Error("lost reply not kept", "reply_id", r.reply.ID.String(), "err", err)
+			r.logger.ErrorContext(ctx, "lost reply not kept", "reply_id", r.reply.ID.String(), "err", err)
 		}
 		return
 	}
@@ -482,7 +485,7 @@ func (r *run) closeLost(ctx context.Context, outcome CallOutcome) {
 		return
 	}
 	if err := r.store.CloseCalls(ctx, []CallOutcome{outcome}); err != nil {
-		r.logger.Warn("call of a lost reply not closed", "turn_id", r.reply.Turn.String(), "err", err)
+		r.logger.WarnContext(ctx, "call of a lost reply not closed", "turn_id", r.reply.Turn.String(), "err", err)
 	}
 }
 

@@ -237,7 +237,7 @@ func (s *Service) Drain(ctx context.Context, hard time.Duration) error {
 	err := s.lease.retire(retire)
 	if err != nil && !answered(err) {
 		// The lease runs out by itself; nothing is lost but that time.
-		s.logger.Warn("worker not retired", "worker_id", s.WorkerID().String(), "err", err)
+		s.logger.WarnContext(ctx, "worker not retired", "worker_id", s.WorkerID().String(), "err", err)
 		err = nil
 	}
 	return errors.Join(s.lostEndings(), err)

@@ -112,7 +112,7 @@ func (s *Service) settleDue(ctx context.Context) {
 		cancel()
 		if err != nil {
 			s.settling.put(keys...)
-			s.logger.Warn("quotas not settled yet", "reservations", len(keys), "err", err)
+			s.logger.WarnContext(ctx, "quotas not settled yet", "reservations", len(keys), "err", err)
 			return
 		}
 		s.settling.commits.Add(1)
@@ -129,6 +129,6 @@ func (s *Service) tidyQuotas(ctx context.Context) {
 		more, err = s.store.ForgetQuotas(ctx, quotaMemory, settlePage)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.logger.Warn("quotas not tidied", "err", err)
+		s.logger.WarnContext(ctx, "quotas not tidied", "err", err)
 	}
 }

@@ -31,7 +31,7 @@ func (s *Service) stopAtProvider(ctx context.Context, lost LostCall) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	if err := s.generator.Stop(ctx, lost); err != nil {
-		s.logger.Warn("provider not asked to stop", "turn_id", lost.Origin.Turn.String(), "err", err)
+		s.logger.WarnContext(ctx, "provider not asked to stop", "turn_id", lost.Origin.Turn.String(), "err", err)
 	}
 }
 
@@ -51,6 +51,6 @@ func (r *run) handOver(ctx context.Context) (ok bool) {
 	}
 	r.over = true
 	r.log.Move()
-	r.logger.Info("reply left to be taken over", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String())
+	r.logger.InfoContext(ctx, "reply left to be taken over", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String())
 	return true
 }

@@ -20,16 +20,16 @@ func (s *Service) tidy(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, max(s.set.Sweep, time.Second))
 	defer cancel()
 	if err := s.sweep(ctx, StaleQuery{Limit: sweepBatch}); err != nil {
-		s.logger.Warn("sweep failed", "err", err)
+		s.logger.WarnContext(ctx, "sweep failed", "err", err)
 	}
 	if err := s.store.ForgetWorkers(ctx, workerMemory); err != nil {
-		s.logger.Warn("old rows of dead workers not deleted", "err", err)
+		s.logger.WarnContext(ctx, "old rows of dead workers not deleted", "err", err)
 	}
 	if err := s.audit(ctx); err != nil {
-		s.logger.Warn("audit of own claims failed", "err", err)
+		s.logger.WarnContext(ctx, "audit of own claims failed", "err", err)
 	}
 	if err := s.findLines(ctx); err != nil {
-		s.logger.Warn("lines of waiting turns not looked for", "err", err)
+		s.logger.WarnContext(ctx, "lines of waiting turns not looked for", "err", err)
 	}
 }
 
@@ -59,7 +59,7 @@ func (s *Service) audit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.logger.Error("a claim of this worker was not run", "reply_id", f.Reply.String())
+		s.logger.ErrorContext(ctx, "a claim of this worker was not run", "reply_id", f.Reply.String())
 		if _, err := s.store.End(ctx, []Ending{{Fence: f, Verb: VerbAbandon, Status: StatusAbandoned, Reason: ReasonShutdown,
 			StoredLength: reply.Length, Content: reply.Content, Length: reply.Length, Usage: reply.Usage}}); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (s *Service) sweepOne(ctx context.Context, stale StaleReply) error {
 	}
 	taken, err := s.takeOver(ctx, stale, r)
 	if err != nil {
-		s.logger.Warn("reply not taken over", "reply_id", r.ID.String(), "err", err)
+		s.logger.WarnContext(ctx, "reply not taken over", "reply_id", r.ID.String(), "err", err)
 	}
 	if taken || errors.Is(err, ErrUnknownOutcome) {
 		return err
@@ -165,7 +165,7 @@ func (s *Service) sweepAway(ctx context.Context, stale StaleReply, r Reply) erro
 	}
 	s.settleSoon(stale.Key, r.Turn, r.Generation)
 	s.metrics.replyEnded(ctx, sw.Status, sw.Reason)
-	s.logger.Info("stale reply swept", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "reason", string(sw.Reason))
+	s.logger.InfoContext(ctx, "stale reply swept", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "reason", string(sw.Reason))
 	if stale.CancelRequested && len(stale.OpenCalls) > 0 {
 		s.stopAtProvider(ctx, s.lostOf(stale.Key, r, newest(stale.OpenCalls)))
 	}
@@ -215,7 +215,7 @@ func (s *Service) sweepHeld(ctx context.Context, stale StaleReply, r Reply, sw S
 		return err
 	}
 	s.metrics.replyEnded(ctx, sw.Status, sw.Reason)
-	s.logger.Warn("stale reply held", "reply_id", r.ID.String(), "turn_id", r.Turn.String())
+	s.logger.WarnContext(ctx, "stale reply held", "reply_id", r.ID.String(), "turn_id", r.Turn.String())
 	return nil
 }
 

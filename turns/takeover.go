@@ -92,7 +92,7 @@ func (s *Service) takeOver(ctx context.Context, stale StaleReply, r Reply) (take
 		return false, err
 	}
 	s.launch(run)
-	s.logger.Info("reply taken over", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "epoch", run.fence.Epoch, "way", string(t.way))
+	s.logger.InfoContext(ctx, "reply taken over", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "epoch", run.fence.Epoch, "way", string(t.way))
 	return true, nil
 }
 
@@ -148,7 +148,7 @@ func (s *Service) routeOf(model, endpoint, providerModel string) Route {
 // takenRun takes a reply over and gives its run, nil if it is not this worker's.
 func (s *Service) takenRun(ctx context.Context, t takeover, stale StaleReply, r Reply, owner WorkerID) (*run, error) {
 	if err := s.planTakeover(ctx, &t, stale, r, owner); err != nil {
-		s.logger.Info("reply not taken over", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "err", err)
+		s.logger.InfoContext(ctx, "reply not taken over", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "err", err)
 		return nil, nil
 	}
 	result, err := s.commitTakeover(ctx, t.item)
@@ -182,6 +182,7 @@ func (r *run) begin(ctx context.Context, t takeover, row Reply) {
 	case wayAgain:
 		r.log, r.owes, r.taken = newRepeatLog(r.log, row.Content), true, row.Length
 	default:
+		r.layer = LayerTakeover
 		r.session, r.unsent, r.asked = t.call.Session, false, t.way == wayReplace
 		if t.call.ResponseID != "" {
 			r.responseID.Store(&t.call.ResponseID)
@@ -250,6 +251,7 @@ func (s *Service) planTakeover(ctx context.Context, t *takeover, stale StaleRepl
 	request := t.pending.request
 	made := len(stale.OpenCalls) + int(stale.Reply.Usage.Calls)
 	t.pending.claim.Call = newCall(CallID{newID()}, made+1, keyOf(t.pending.claim.Tenant, Origin{stale.Key, r.Turn, r.Generation}, request), request, r.OnAmbiguous)
+	t.pending.claim.Call.Layer = LayerTakeover
 	t.item.Call = t.pending.claim.Call
 	for _, open := range stale.OpenCalls {
 		// It used nothing of its own: the generation it began is answered again, and billed once, with the call that repeats
@@ -265,7 +267,7 @@ func (s *Service) planTakeover(ctx context.Context, t *takeover, stale StaleRepl
 
 // row is the ledger's row of an open call, as its run knows it.
 func (c OpenCall) row(route Route) NewCall {
-	return NewCall{ID: c.ID, Number: c.Number, First: c.First, Key: c.Key, Route: route, RequestHash: c.RequestHash,
+	return NewCall{ID: c.ID, Number: c.Number, First: c.First, Layer: c.Layer, Key: c.Key, Route: route, RequestHash: c.RequestHash,
 		BuilderVersion: c.BuilderVersion, RequestBytes: c.RequestBytes}
 }
 

@@ -26,6 +26,11 @@ type Process struct {
 
 // Start runs a program whose output goes to a file in dir, with an environment of nothing but PATH and HOME.
 func Start(dir, name, program string, args ...string) (*Process, error) {
+	return StartWith(dir, name, nil, program, args...)
+}
+
+// StartWith is Start with more in the environment, each as NAME=value.
+func StartWith(dir, name string, env []string, program string, args ...string) (*Process, error) {
 	log, err := os.Create(filepath.Join(dir, name+".log"))
 	if err != nil {
 		return nil, err
@@ -33,7 +38,7 @@ func Start(dir, name, program string, args ...string) (*Process, error) {
 	defer func() { _ = log.Close() }()                                 // the process has its own descriptor
 	cmd := exec.CommandContext(context.Background(), program, args...) // it lives until somebody ends it
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, env...)
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -70,6 +75,9 @@ func (p *Process) End(sig syscall.Signal, patience time.Duration) error {
 	}
 	return p.err
 }
+
+// PID is the process's id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Done is closed once the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }

@@ -183,6 +183,7 @@ CREATE TABLE provider_calls (
     epoch                bigint      NOT NULL,
     number               integer     NOT NULL,
     first                boolean     NOT NULL,
+    layer                text        NOT NULL,
     endpoint             text        NOT NULL,
     provider             text        NOT NULL,
     model                text        NOT NULL,
@@ -215,6 +216,8 @@ CREATE TABLE provider_calls (
     create_time          timestamptz NOT NULL,
     end_time             timestamptz,
     PRIMARY KEY (conversation_key, call_id),
+    CONSTRAINT provider_calls_layer CHECK (layer IN ('first', 'client', 'redelivery', 'takeover', 'provider')
+        AND first = (layer = 'first')),
     CONSTRAINT provider_calls_closed CHECK ((class <> '') = (end_time IS NOT NULL)),
     CONSTRAINT provider_calls_body CHECK (class = '' OR request_body IS NULL)
 ) WITH (fillfactor = 80);

@@ -177,6 +177,7 @@ CREATE TABLE provider_calls (
     epoch                INTEGER NOT NULL,
     number               INTEGER NOT NULL,
     first                INTEGER NOT NULL,
+    layer                TEXT    NOT NULL,
     endpoint             TEXT    NOT NULL,
     provider             TEXT    NOT NULL,
     model                TEXT    NOT NULL,
@@ -209,6 +210,8 @@ CREATE TABLE provider_calls (
     create_time          INTEGER NOT NULL,
     end_time             INTEGER,
     PRIMARY KEY (conversation_key, call_id),
+    CONSTRAINT provider_calls_layer CHECK (layer IN ('first', 'client', 'redelivery', 'takeover', 'provider')
+        AND first = (layer = 'first')),
     CONSTRAINT provider_calls_closed CHECK ((class <> '') = (end_time IS NOT NULL)),
     CONSTRAINT provider_calls_body CHECK (class = '' OR request_body IS NULL)
 ) STRICT;

@@ -14,16 +14,20 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-// nowhere takes every conversation and keeps none.
+// nowhere takes every conversation and keeps none, only calls to look at.
 type nowhere struct {
 	turns.Archive
 	written int
+	calls   []*turns.ArchivedCall
 }
 
 func (n *nowhere) WriteArchived(_ context.Context, _ turns.ArchivedConversation, records iter.Seq2[turns.ArchivedRecord, error], _ bool) (bool, error) {
-	for _, err := range records {
+	for r, err := range records {
 		if err != nil {
 			return false, err
+		}
+		if r.Call != nil {
+			n.calls = append(n.calls, r.Call)
 		}
 	}
 	n.written++
@@ -68,6 +72,20 @@ func TestAGoodFileIsImported(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, to.written)
 	require.Equal(t, Imported{Written: 1, Turns: 1, Replies: 1, Calls: 1}, count)
+}
+
+func TestACallOfAnOlderArchiveGetsALayer(t *testing.T) {
+	for layer, says := range map[turns.Layer]string{
+		turns.LayerFirst:    `,"first":true`,
+		turns.LayerProvider: ``,
+		turns.LayerTakeover: `,"layer":"takeover"`,
+	} {
+		lines := whole()
+		lines[5] = strings.Replace(call, `"number":1`, `"number":1`+says, 1)
+		to, _, err := imports(joined(lines))
+		require.NoError(t, err, layer)
+		require.Equal(t, layer, to.calls[0].Layer)
+	}
 }
 
 func TestABadLineIsNamedWithItsFieldAndNothingOfItsConversationIsWritten(t *testing.T) {
@@ -118,6 +136,7 @@ func TestABadLineIsNamedWithItsFieldAndNothingOfItsConversationIsWritten(t *test
 		"a log of another length":    {5, `"log_len":4`, `"log_len":5`, "log_len"},
 		"a log out of order":         {5, `"b":0`, `"b":1`, "content"},
 		"a call that is open":        {6, `"class":"ok"`, `"class":""`, "class"},
+		"a layer that is none":       {6, `"class":"ok"`, `"class":"ok","layer":"gateway"`, "layer"},
 		"a missing line":             {7, `"rows":2`, `"rows":3`, ""},
 		"a missing conversation":     {8, `"conversations":1`, `"conversations":2`, "conversations"},
 		"half a line":                {5, `"status"`, "\n", ""},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -149,6 +150,8 @@ func (c *checker) checkCall(at *problems, call *turns.ArchivedCall) {
 	at.demand("class", call.Class != "", "is missing: an archive holds what has ended")
 	at.demand("create_time", !call.CreateTime.IsZero(), "is missing")
 	at.demand("end_time", !call.EndTime.IsZero(), "is missing")
+	call.Layer = call.MadeBy() // an older archive does not say it
+	at.demand("layer", slices.Contains(turns.Layers(), call.Layer), "is none of the layers")
 	c.call, c.calls = call.ID, true
 }
 

@@ -10,18 +10,18 @@ import (
 // A call to add is a part of a statement's items: callArrays are its parameters and callNames the columns they become.
 // openColumns are what a new row of the ledger is made of: what it takes from its reply, and then fromCall.
 const (
-	callArrays = ` @call::uuid[], @number::int[], @first::bool[], @idempotency_key::text[], @request_bytes::bigint[],
+	callArrays = ` @call::uuid[], @number::int[], @first::bool[], @layer::text[], @idempotency_key::text[], @request_bytes::bigint[],
 		@call_endpoint::text[], @call_provider::text[], @call_model::text[], @call_provider_model::text[],
 		@credential::text[], @call_hash::bytea[], @call_builder::int[], @call_body::bytea[], @unsent::bool[]`
 
-	callNames = `call_id, number, first, idempotency_key, request_bytes, call_endpoint, call_provider, call_model,
+	callNames = `call_id, number, first, layer, idempotency_key, request_bytes, call_endpoint, call_provider, call_model,
 		call_provider_model, credential, call_hash, call_builder, call_body, unsent`
 
 	openColumns = `conversation_key, tenant, conversation_id, turn_id, generation, reply_id, epoch, create_time, call_id,
-		number, first, endpoint, provider, model, provider_model, credential, idempotency_key, request_hash, builder_version,
+		number, first, layer, endpoint, provider, model, provider_model, credential, idempotency_key, request_hash, builder_version,
 		request_bytes, request_body, submitted_at`
 
-	fromCall = ` i.call_id, i.number, i.first, i.call_endpoint, i.call_provider, i.call_model, i.call_provider_model,
+	fromCall = ` i.call_id, i.number, i.first, i.layer, i.call_endpoint, i.call_provider, i.call_model, i.call_provider_model,
 		i.credential, i.idempotency_key, i.call_hash, i.call_builder, i.request_bytes, i.call_body,
 		CASE WHEN NOT i.unsent THEN clock_timestamp() END`
 )
@@ -40,6 +40,7 @@ func addCalls(args pgx.NamedArgs, calls []turns.NewCall) {
 	args["call"] = column(calls, func(c *turns.NewCall) zeronull.UUID { return zeronull.UUID(c.ID.UUID) })
 	args["number"] = column(calls, func(c *turns.NewCall) int { return c.Number })
 	args["first"] = column(calls, func(c *turns.NewCall) bool { return c.First })
+	args["layer"] = column(calls, func(c *turns.NewCall) string { return string(c.MadeBy()) })
 	args["idempotency_key"] = column(calls, func(c *turns.NewCall) string { return c.Key })
 	args["request_bytes"] = column(calls, func(c *turns.NewCall) int { return c.RequestBytes })
 	args["call_endpoint"] = column(calls, func(c *turns.NewCall) string { return c.Route.Endpoint })

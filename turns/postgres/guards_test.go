@@ -204,8 +204,8 @@ func TestAPermitSentAgainIsGrantedAndCountsOnce(t *testing.T) {
 
 	lost := d.begin(t, `UPDATE turns SET calls = 2 WHERE role = 'assistant'`)
 	lost.exec(`INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id,
-		epoch, number, first, endpoint, provider, model, idempotency_key, request_bytes, create_time)
-		SELECT conversation_key, $1, tenant, conversation_id, turn_id, generation, reply_id, epoch, 2, false, endpoint,
+		epoch, number, first, layer, endpoint, provider, model, idempotency_key, request_bytes, create_time)
+		SELECT conversation_key, $1, tenant, conversation_id, turn_id, generation, reply_id, epoch, 2, false, 'provider', endpoint,
 		provider, model, idempotency_key, request_bytes, create_time FROM provider_calls`, [16]byte(p.Call.ID.UUID))
 	require.Equal(t, granted, afterWait(t, d, lost, permits), "while the lost one was under way")
 

@@ -53,7 +53,7 @@ func (s *Store) NoteCalls(ctx context.Context, notes []turns.CallNote) ([]turns.
 }
 
 const readCall = `
-SELECT p.call_id, p.number, p.first, p.idempotency_key, p.endpoint, p.provider, p.model, p.provider_model, p.credential,
+SELECT p.call_id, p.number, p.first, p.layer, p.idempotency_key, p.endpoint, p.provider, p.model, p.provider_model, p.credential,
 	p.request_hash, p.builder_version, p.request_bytes, p.request_body, p.submitted_at IS NOT NULL AS submitted, p.session,
 	CASE WHEN p.provider_response_id <> '' OR EXISTS (SELECT 1 FROM provider_calls q
 		WHERE q.conversation_key = p.conversation_key AND q.reply_id = p.reply_id AND q.number > p.number)
@@ -67,6 +67,7 @@ type callRow struct {
 	CallID         [16]byte
 	Number         int
 	First          bool
+	Layer          turns.Layer
 	IdempotencyKey string
 	Endpoint       string
 	Provider       string
@@ -94,7 +95,7 @@ func (s *Store) ReadCall(ctx context.Context, key turns.ConversationKey, id turn
 		return turns.OpenCall{}, turns.NotFound("call", "")
 	}
 	return turns.OpenCall{
-		ID: turns.CallID{UUID: r.CallID}, Number: r.Number, First: r.First, Key: r.IdempotencyKey, Endpoint: r.Endpoint,
+		ID: turns.CallID{UUID: r.CallID}, Number: r.Number, First: r.First, Layer: r.Layer, Key: r.IdempotencyKey, Endpoint: r.Endpoint,
 		Provider: r.Provider, Model: r.Model, ProviderModel: r.ProviderModel, Credential: r.Credential,
 		RequestHash: r.RequestHash, BuilderVersion: r.BuilderVersion, RequestBytes: r.RequestBytes,
 		HasBody: r.RequestBody != nil, Body: r.RequestBody, Submitted: r.Submitted, Session: r.Session,
@@ -125,7 +126,7 @@ func filterArgs(f turns.LedgerFilter) pgx.NamedArgs {
 
 const (
 	callColumns = `
-SELECT p.call_id, p.conversation_id, p.turn_id, p.reply_id, p.epoch, p.number, p.first, p.endpoint, p.provider, p.model,
+SELECT p.call_id, p.conversation_id, p.turn_id, p.reply_id, p.epoch, p.number, p.first, p.layer, p.endpoint, p.provider, p.model,
 	p.class, p.phase, p.http_status, p.idempotency_key, p.provider_request_id, p.provider_response_id, p.input_tokens,
 	p.cache_read_tokens, p.cache_write_tokens, p.output_tokens, p.reasoning_tokens, p.token_source, p.wasted_tokens,
 	p.cost_micros, p.waste_cause, p.extra_requests, p.output_low, p.output_high, p.create_time, p.end_time`
@@ -142,6 +143,7 @@ type listedRow struct {
 	Epoch                                   int64
 	Number                                  int
 	First                                   bool
+	Layer                                   turns.Layer
 	Endpoint, Provider, Model               string
 	Class                                   turns.CallClass
 	Phase                                   turns.CallPhase
@@ -164,7 +166,7 @@ func (r *listedRow) call() turns.LedgerCall {
 	return turns.LedgerCall{
 		ID: turns.CallID{UUID: r.CallID}, Conversation: turns.ConversationID{UUID: r.ConversationID},
 		Turn: turns.TurnID{UUID: r.TurnID}, Reply: turns.ReplyID{UUID: r.ReplyID}, Epoch: r.Epoch, Number: r.Number,
-		First: r.First, Endpoint: r.Endpoint, Provider: r.Provider, Model: r.Model, Class: r.Class, Phase: r.Phase,
+		First: r.First, Layer: r.Layer, Endpoint: r.Endpoint, Provider: r.Provider, Model: r.Model, Class: r.Class, Phase: r.Phase,
 		HTTPStatus: r.HTTPStatus, Key: r.IdempotencyKey, RequestID: r.ProviderRequestID, ResponseID: r.ProviderResponseID,
 		Usage: turns.Usage{Input: r.InputTokens, CacheRead: r.CacheReadTokens, CacheWrite: r.CacheWriteTokens,
 			Output: r.OutputTokens, Reasoning: r.ReasoningTokens, Source: r.TokenSource, Wasted: r.WastedTokens,
@@ -191,13 +193,13 @@ func (s *Store) ListCalls(ctx context.Context, q turns.LedgerQuery) ([]turns.Led
 // The groups are few: causes of waste are the domain's own words.
 const (
 	sums = `
-SELECT p.first, p.waste_cause, count(*)::int AS calls, sum(p.input_tokens)::bigint AS input,
+SELECT p.layer, p.waste_cause, count(*)::int AS calls, sum(p.input_tokens)::bigint AS input,
 	sum(p.cache_read_tokens)::bigint AS cache_read, sum(p.cache_write_tokens)::bigint AS cache_write,
 	sum(p.output_tokens)::bigint AS output, sum(p.reasoning_tokens)::bigint AS reasoning,
 	CASE WHEN bool_or(p.token_source = 'estimated') THEN 'estimated' ELSE max(p.token_source) END AS source,
 	sum(p.wasted_tokens)::bigint AS wasted, sum(p.cost_micros)::bigint AS cost`
 
-	grouped = ` GROUP BY p.first, p.waste_cause`
+	grouped = ` GROUP BY p.layer, p.waste_cause`
 
 	sumCalls = sums + chosen + grouped
 
@@ -205,7 +207,7 @@ SELECT p.first, p.waste_cause, count(*)::int AS calls, sum(p.input_tokens)::bigi
 )
 
 type sumRow struct {
-	First        bool
+	Layer        turns.Layer
 	WasteCause   string
 	Calls        int32
 	Input        int64
@@ -230,7 +232,7 @@ func (s *Store) SumCalls(ctx context.Context, f turns.LedgerFilter) (turns.Ledge
 	var all turns.LedgerSums
 	for i := range rows {
 		r := &rows[i]
-		all.Add(r.First, r.WasteCause, turns.Usage{Input: r.Input, CacheRead: r.CacheRead, CacheWrite: r.CacheWrite,
+		all.Add(r.Layer, r.WasteCause, turns.Usage{Input: r.Input, CacheRead: r.CacheRead, CacheWrite: r.CacheWrite,
 			Output: r.Output, Reasoning: r.Reasoning, Source: r.Source, Wasted: r.Wasted, CostMicros: r.Cost, Calls: r.Calls})
 	}
 	return all, nil

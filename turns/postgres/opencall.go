@@ -11,7 +11,7 @@ import (
 )
 
 // ledgerOfReply is a column that holds the calls of reply t in their order, without their bodies.
-const ledgerOfReply = `	(SELECT json_agg(json_build_object('id', p.call_id, 'number', p.number, 'first', p.first, 'key', p.idempotency_key,
+const ledgerOfReply = `	(SELECT json_agg(json_build_object('id', p.call_id, 'number', p.number, 'first', p.first, 'layer', p.layer, 'key', p.idempotency_key,
 			'endpoint', p.endpoint, 'provider', p.provider, 'model', p.model, 'provider_model', p.provider_model,
 			'credential', p.credential, 'hash', encode(p.request_hash, 'base64'), 'builder', p.builder_version,
 			'bytes', p.request_bytes, 'has_body', p.request_body IS NOT NULL, 'submitted', p.submitted_at IS NOT NULL,
@@ -28,6 +28,7 @@ type ledgerCall struct {
 	ID            uuid.UUID         `json:"id"`
 	Number        int               `json:"number"`
 	First         bool              `json:"first"`
+	Layer         turns.Layer       `json:"layer"`
 	Key           string            `json:"key"`
 	Endpoint      string            `json:"endpoint"`
 	Provider      string            `json:"provider"`
@@ -60,7 +61,7 @@ func (c *ledgerCall) usage() turns.Usage {
 
 func (c *ledgerCall) openCall() turns.OpenCall {
 	return turns.OpenCall{
-		ID: turns.CallID{UUID: c.ID}, Number: c.Number, First: c.First, Key: c.Key, Endpoint: c.Endpoint, Provider: c.Provider,
+		ID: turns.CallID{UUID: c.ID}, Number: c.Number, First: c.First, Layer: c.Layer, Key: c.Key, Endpoint: c.Endpoint, Provider: c.Provider,
 		Model: c.Model, ProviderModel: c.ProviderModel, Credential: c.Credential, RequestHash: c.Hash, BuilderVersion: c.Builder,
 		RequestBytes: c.Bytes, HasBody: c.HasBody, Submitted: c.Submitted, Session: c.Session, ResponseID: c.Response,
 		Age: microseconds(c.AgeUs),

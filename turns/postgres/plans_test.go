@@ -40,8 +40,8 @@ INSERT INTO turns (conversation_key, id, role, parent_id, responds_to, seq, stat
 INSERT INTO reply_chunks SELECT t.conversation_key, t.id, c * 10, c * 10 + 10, '[]' FROM turns t, generate_series(0, 19) c
 	WHERE t.status = 'in_flight';
 INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id, epoch, number,
-	first, endpoint, provider, model, class, idempotency_key, request_bytes, create_time, end_time)
-	SELECT conversation_key, id, 'tenant', conversation_key, responds_to, 1, id, 1, 1, true, '', '', '',
+	first, layer, endpoint, provider, model, class, idempotency_key, request_bytes, create_time, end_time)
+	SELECT conversation_key, id, 'tenant', conversation_key, responds_to, 1, id, 1, 1, true, 'first', '', '', '',
 		CASE WHEN status = 'in_flight' THEN '' ELSE 'ok' END, '', 100, now(), end_time FROM turns WHERE role = 'assistant';
 INSERT INTO quotas (tenant, subject, day) SELECT 'tenant' || n % 50, 'subject' || n, current_date - (n % 100)::int FROM generate_series(1, 20000) n;
 INSERT INTO quota_reservations (conversation_key, turn_id, generation, tenant, subject, day, of_subject, of_tenant, turns, tokens, open, create_time)
@@ -120,8 +120,8 @@ func (d database) age(t *testing.T, key turns.ConversationKey) error {
 		return err
 	}
 	_, err = d.rows.Exec(t.Context(), `INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation,
-			reply_id, epoch, number, first, endpoint, provider, model, idempotency_key, request_bytes, create_time)
-		SELECT $1, gen_random_uuid(), 'tenant', $1, $1, 1, $1, 1, 1, true, '', '', '', '', 1, now() - interval '2 hours' FROM generate_series(1, 100)`,
+			reply_id, epoch, number, first, layer, endpoint, provider, model, idempotency_key, request_bytes, create_time)
+		SELECT $1, gen_random_uuid(), 'tenant', $1, $1, 1, $1, 1, 1, true, 'first', '', '', '', '', 1, now() - interval '2 hours' FROM generate_series(1, 100)`,
 		[16]byte(key))
 	return err
 }

@@ -51,12 +51,12 @@ WITH` + endings + `, lost AS (
 	WHERE u.conversation_key = e.conversation_key AND u.id = e.responds_to AND u.role = 'user' AND u.generation < e.generation
 ), noted AS (
 	INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id, epoch,
-		number, first, endpoint, provider, model, provider_model, credential, class, phase, http_status, idempotency_key,
+		number, first, layer, endpoint, provider, model, provider_model, credential, class, phase, http_status, idempotency_key,
 		request_hash, builder_version, request_bytes, submitted_at, provider_request_id, provider_response_id, input_tokens,
 		cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens, token_source, waste_cause, wasted_tokens,
 		cost_micros, extra_requests, output_low, output_high, create_time, end_time)
 	SELECT e.conversation_key, p.call_id, l.tenant, l.conversation_id, e.responds_to, e.generation, e.id, e.epoch, p.number,
-		p.first, p.call_endpoint, p.call_provider, p.call_model, p.call_provider_model, p.credential, o.class, o.phase,
+		p.first, p.layer, p.call_endpoint, p.call_provider, p.call_model, p.call_provider_model, p.credential, o.class, o.phase,
 		o.http_status, p.idempotency_key, p.call_hash, p.call_builder, p.request_bytes,
 		CASE WHEN NOT p.unsent THEN e.create_time END, o.request_id, o.response_id, o.input, o.cache_read, o.cache_write,
 		o.output, o.reasoning, o.source, o.waste_cause, o.wasted, o.cost, o.extra, o.low, o.high, e.create_time, e.create_time

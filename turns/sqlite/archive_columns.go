@@ -26,7 +26,7 @@ const (
 	cancel_requested, disconnect_grace_us, replaced_by, defaults_version, waiting, stopped_for, erased, on_ambiguous, on_partial,
 	settled_at, create_time, end_time`
 
-	archivedCall = `call_id, turn_id, generation, reply_id, epoch, number, first, endpoint, provider, model, provider_model, credential,
+	archivedCall = `call_id, turn_id, generation, reply_id, epoch, number, first, layer, endpoint, provider, model, provider_model, credential,
 	class, phase, http_status, idempotency_key, request_hash, builder_version, request_bytes, session, submitted_at,
 	provider_request_id, provider_response_id, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens,
 	reasoning_tokens, token_source, waste_cause, wasted_tokens, cost_micros, extra_requests, output_low, output_high,

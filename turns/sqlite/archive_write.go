@@ -28,7 +28,7 @@ const (
 		@settled_at, @create_time, @end_time)`
 
 	writeArchivedCall = `INSERT INTO provider_calls (conversation_key, tenant, conversation_id, ` + archivedCall + `)
-	VALUES (@key, @tenant, @conversation, @call_id, @turn_id, @generation, @reply_id, @epoch, @number, @first, @endpoint, @provider, @model, @provider_model,
+	VALUES (@key, @tenant, @conversation, @call_id, @turn_id, @generation, @reply_id, @epoch, @number, @first, @layer, @endpoint, @provider, @model, @provider_model,
 		@credential, @class, @phase, @http_status, @idempotency_key, @request_hash, @builder_version, @request_bytes,
 		@session, @submitted_at, @provider_request_id, @provider_response_id, @input_tokens, @cache_read_tokens,
 		@cache_write_tokens, @output_tokens, @reasoning_tokens, @token_source, @waste_cause, @wasted_tokens, @cost_micros,

@@ -198,10 +198,10 @@ func newTurnArgs(n *turns.NewTurn) ([]any, error) {
 
 // The ledger row takes from its reply's own row whose it is, for the first call as for later ones.
 const insertCall = `INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation,
-		reply_id, epoch, number, first, endpoint, provider, model, provider_model, credential, idempotency_key, request_hash,
+		reply_id, epoch, number, first, layer, endpoint, provider, model, provider_model, credential, idempotency_key, request_hash,
 		builder_version, request_bytes, request_body, submitted_at, create_time)
 	SELECT r.conversation_key, @call, c.tenant, c.conversation_id, r.responds_to, r.generation, r.id, r.epoch, @number,
-		@first, @endpoint, @provider, @model, @provider_model, @credential, @idempotency_key, @request_hash, @builder, @bytes,
+		@first, @layer, @endpoint, @provider, @model, @provider_model, @credential, @idempotency_key, @request_hash, @builder, @bytes,
 		@body, CASE WHEN @unsent THEN NULL ELSE @now END, @now
 	FROM turns r JOIN conversations c ON c.conversation_key = r.conversation_key
 	WHERE r.conversation_key = @key AND r.id = @reply`

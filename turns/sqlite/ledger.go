@@ -36,13 +36,13 @@ func (s *Store) NoteCalls(ctx context.Context, notes []turns.CallNote) ([]turns.
 }
 
 // openColumns are what openCall scans, apart from the body.
-const openColumns = `SELECT p.call_id, p.number, p.first, p.idempotency_key, p.endpoint, p.provider, p.model, p.provider_model,
+const openColumns = `SELECT p.call_id, p.number, p.first, p.layer, p.idempotency_key, p.endpoint, p.provider, p.model, p.provider_model,
 	p.credential, p.request_hash, p.builder_version, p.request_bytes, p.request_body IS NOT NULL, p.submitted_at IS NOT NULL,
 	p.session, p.provider_response_id, p.create_time`
 
 func scanOpen(scan func(...any) error, now int64, more ...any) (c turns.OpenCall, err error) {
 	var created int64
-	dest := []any{&c.ID.UUID, &c.Number, &c.First, &c.Key, &c.Endpoint, &c.Provider, &c.Model, &c.ProviderModel, &c.Credential,
+	dest := []any{&c.ID.UUID, &c.Number, &c.First, &c.Layer, &c.Key, &c.Endpoint, &c.Provider, &c.Model, &c.ProviderModel, &c.Credential,
 		&c.RequestHash, &c.BuilderVersion, &c.RequestBytes, &c.HasBody, &c.Submitted, &c.Session, &c.ResponseID, &created}
 	err = scan(append(dest, more...)...)
 	c.Age = micros(now - created)
@@ -143,7 +143,7 @@ func fromTime(t time.Time) int64 {
 }
 
 const (
-	callColumns = `SELECT p.call_id, p.conversation_id, p.turn_id, p.reply_id, p.epoch, p.number, p.first, p.endpoint, p.provider,
+	callColumns = `SELECT p.call_id, p.conversation_id, p.turn_id, p.reply_id, p.epoch, p.number, p.first, p.layer, p.endpoint, p.provider,
 		p.model, p.class, p.phase, p.http_status, p.idempotency_key, p.provider_request_id, p.provider_response_id,
 		p.input_tokens, p.cache_read_tokens, p.cache_write_tokens, p.output_tokens, p.reasoning_tokens, p.token_source,
 		p.wasted_tokens, p.cost_micros, p.waste_cause, p.extra_requests, p.output_low, p.output_high, p.create_time, p.end_time
@@ -180,7 +180,7 @@ func scanCall(scan func(...any) error) (c turns.LedgerCall, err error) {
 	u := &c.Usage
 	var created int64
 	var ended sql.NullInt64
-	err = scan(&c.ID.UUID, &c.Conversation.UUID, &c.Turn.UUID, &c.Reply.UUID, &c.Epoch, &c.Number, &c.First, &c.Endpoint,
+	err = scan(&c.ID.UUID, &c.Conversation.UUID, &c.Turn.UUID, &c.Reply.UUID, &c.Epoch, &c.Number, &c.First, &c.Layer, &c.Endpoint,
 		&c.Provider, &c.Model, &c.Class, &c.Phase, &c.HTTPStatus, &c.Key, &c.RequestID, &c.ResponseID, &u.Input, &u.CacheRead,
 		&u.CacheWrite, &u.Output, &u.Reasoning, &u.Source, &u.Wasted, &u.CostMicros, &c.WasteCause, &c.Extra, &c.Low, &c.High,
 		&created, &ended)
@@ -193,15 +193,15 @@ func scanCall(scan func(...any) error) (c turns.LedgerCall, err error) {
 
 // The groups are few: causes of waste are the domain's own words.
 const (
-	sums = `SELECT p.first, p.waste_cause, count(*), sum(p.input_tokens), sum(p.cache_read_tokens), sum(p.cache_write_tokens),
+	sums = `SELECT p.layer, p.waste_cause, count(*), sum(p.input_tokens), sum(p.cache_read_tokens), sum(p.cache_write_tokens),
 		sum(p.output_tokens), sum(p.reasoning_tokens),
 		CASE WHEN max(p.token_source = 'estimated') THEN 'estimated' ELSE max(p.token_source) END, sum(p.wasted_tokens),
 		sum(p.cost_micros)
 	FROM provider_calls p`
 
-	sumCalls = sums + ` INDEXED BY provider_calls_of_tenant WHERE` + chosen + ` GROUP BY p.first, p.waste_cause`
+	sumCalls = sums + ` INDEXED BY provider_calls_of_tenant WHERE` + chosen + ` GROUP BY p.layer, p.waste_cause`
 
-	sumCallsOf = sums + ` INDEXED BY provider_calls_of_reply WHERE` + chosenOf + ` GROUP BY p.first, p.waste_cause`
+	sumCallsOf = sums + ` INDEXED BY provider_calls_of_reply WHERE` + chosenOf + ` GROUP BY p.layer, p.waste_cause`
 )
 
 // SumCalls implements turns.Ledger.
@@ -212,12 +212,12 @@ func (s *Store) SumCalls(ctx context.Context, f turns.LedgerFilter) (all turns.L
 	}
 	err = s.readTx(ctx, "sum calls", func(t *tx) error {
 		return t.query(func(scan func(...any) error) error {
-			var first bool
+			var layer turns.Layer
 			var cause string
 			var u turns.Usage
-			err := scan(&first, &cause, &u.Calls, &u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning, &u.Source,
+			err := scan(&layer, &cause, &u.Calls, &u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning, &u.Source,
 				&u.Wasted, &u.CostMicros)
-			all.Add(first, cause, u)
+			all.Add(layer, cause, u)
 			return err
 		}, text, filterArgs(f)...)
 	})

@@ -31,7 +31,7 @@ func (t *tx) nextCall(key turns.ConversationKey, reply turns.ReplyID, c turns.Ne
 // callArgs names what a new row of the ledger holds.
 func (t *tx) callArgs(key turns.ConversationKey, reply turns.ReplyID, c turns.NewCall, more ...any) []any {
 	return append(more, arg("key", key[:]), blob("reply", reply.UUID), blob("call", c.ID.UUID), arg("number", c.Number),
-		arg("first", c.First), arg("endpoint", c.Route.Endpoint), arg("provider", c.Route.Provider), arg("model", c.Route.Model),
+		arg("first", c.First), arg("layer", string(c.MadeBy())), arg("endpoint", c.Route.Endpoint), arg("provider", c.Route.Provider), arg("model", c.Route.Model),
 		arg("provider_model", c.Route.ProviderModel), arg("credential", c.Route.Credential), arg("idempotency_key", c.Key),
 		bytesArg("request_hash", c.RequestHash), arg("builder", c.BuilderVersion), arg("bytes", c.RequestBytes),
 		arg("unsent", c.Unsent), arg("now", t.now))

@@ -30,11 +30,11 @@ const growGeneration = `UPDATE turns SET generation = MAX(generation, @generatio
 
 // A call that the ledger has already stays as it is there.
 const restoreCall = `INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id,
-		epoch, number, first, endpoint, provider, model, provider_model, credential, class, phase, http_status, idempotency_key,
+		epoch, number, first, layer, endpoint, provider, model, provider_model, credential, class, phase, http_status, idempotency_key,
 		request_hash, builder_version, request_bytes, submitted_at, provider_request_id, provider_response_id, input_tokens,
 		cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens, token_source, waste_cause, wasted_tokens,
 		cost_micros, extra_requests, output_low, output_high, create_time, end_time)
-	SELECT r.conversation_key, @call, c.tenant, c.conversation_id, r.responds_to, r.generation, r.id, r.epoch, @number, @first,
+	SELECT r.conversation_key, @call, c.tenant, c.conversation_id, r.responds_to, r.generation, r.id, r.epoch, @number, @first, @layer,
 		@endpoint, @provider, @model, @provider_model, @credential, @class, @phase, @status, @idempotency_key, @request_hash,
 		@builder, @bytes, CASE WHEN @unsent THEN NULL ELSE @now END, @request, @response, @input, @cache_read, @cache_write, @output, @reasoning,
 		@source, @waste_cause, @wasted, @cost, @extra, @low, @high, @now, @now

@@ -157,8 +157,8 @@ func fillTables(t *testing.T, db *sql.DB) {
 			numbers + id("k", "i % 500") + `, ` + id("r", "i") + `, 'assistant', ` + id("u", "i") + `, ` + id("u", "i") +
 			`, 2 * (i / 500) + 2, 'complete', 1, 1, ` + id("w", "1") + `, i, i FROM n`,
 		`INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, turn_id, generation, reply_id, epoch, number,
-			first, endpoint, provider, model, idempotency_key, request_bytes, create_time)` + numbers +
-			id("k", "i % 250") + `, ` + id("p", "i") + `, 't', x'00', x'00', 1, ` + id("r", "i / 2") + `, 1, 1, 1, '', '', '', '', 1, i FROM n`,
+			first, layer, endpoint, provider, model, idempotency_key, request_bytes, create_time)` + numbers +
+			id("k", "i % 250") + `, ` + id("p", "i") + `, 't', x'00', x'00', 1, ` + id("r", "i / 2") + `, 1, 1, 1, 'first', '', '', '', '', 1, i FROM n`,
 		`INSERT INTO reply_chunks (conversation_key, reply_id, start_offset, end_offset, pieces)` + numbers +
 			id("k", "i % 250") + `, ` + id("r", "i / 10") + `, i, i + 1, '' FROM n`,
 		`ANALYZE`,

@@ -40,15 +40,16 @@ func aCallIsListed(t *testing.T, w *world) {
 	}
 	require.NoError(t, w.Store.CloseCalls(w.ctx, []turns.CallOutcome{o}))
 	p := permitFor(claim, 2)
+	p.Call.Layer = turns.LayerTakeover
 	require.True(t, w.permit(p).Granted)
 	calls := w.ledger(turns.LedgerQuery{})
 	closed := turns.LedgerCall{
-		ID: claim.Call.ID, Conversation: c.id, Turn: claim.Turn, Reply: claim.Reply.ID, Epoch: 1, Number: 1, First: true,
+		ID: claim.Call.ID, Conversation: c.id, Turn: claim.Turn, Reply: claim.Reply.ID, Epoch: 1, Number: 1, First: true, Layer: turns.LayerFirst,
 		Endpoint: "local", Provider: "anthropic", Model: "demo", Class: o.Class, Phase: o.Phase, HTTPStatus: 429, Key: "key",
 		RequestID: "req", ResponseID: "resp", Usage: o.Usage, WasteCause: "retried", Extra: 2, Low: 4, High: 6,
 	}
 	open := turns.LedgerCall{
-		ID: p.Call.ID, Conversation: c.id, Turn: claim.Turn, Reply: claim.Reply.ID, Epoch: 1, Number: 2,
+		ID: p.Call.ID, Conversation: c.id, Turn: claim.Turn, Reply: claim.Reply.ID, Epoch: 1, Number: 2, Layer: turns.LayerTakeover,
 		Endpoint: "local", Provider: "anthropic", Model: "demo", Key: "key", Usage: turns.Usage{Calls: 1},
 	}
 	equal(t, []turns.LedgerCall{closed, open}, calls, cmpopts.IgnoreFields(turns.LedgerCall{}, "CreateTime", "EndTime"))

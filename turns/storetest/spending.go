@@ -127,8 +127,8 @@ func (w *world) manyCalls(c conversation, n int) {
 		}
 		ids += "(" + w.ID(uuid.Must(uuid.NewV7())) + ")"
 	}
-	const same = `conversation_key, tenant, conversation_id, turn_id, generation, reply_id, epoch, number, first, endpoint, provider, model,
-		class, idempotency_key, request_bytes, input_tokens, output_tokens, cost_micros, create_time, end_time`
+	const same = `conversation_key, tenant, conversation_id, turn_id, generation, reply_id, epoch, number, first, layer, endpoint, provider,
+		model, class, idempotency_key, request_bytes, input_tokens, output_tokens, cost_micros, create_time, end_time`
 	w.exec("INSERT INTO provider_calls (call_id, " + same + ") SELECT n.column1, " + same + " FROM (VALUES " + ids + ") n CROSS JOIN (SELECT * FROM provider_calls WHERE conversation_key = " +
 		w.ID(c.key) + " AND class <> '' LIMIT 1) p")
 }

@@ -179,7 +179,7 @@ func (w *world) first(c conversation) turns.Claim {
 
 // openOf is a new call as its row is read while it is open, but for its age.
 func openOf(c turns.NewCall) turns.OpenCall {
-	return turns.OpenCall{ID: c.ID, Number: c.Number, First: c.First, Key: c.Key, Endpoint: c.Route.Endpoint,
+	return turns.OpenCall{ID: c.ID, Number: c.Number, First: c.First, Layer: c.MadeBy(), Key: c.Key, Endpoint: c.Route.Endpoint,
 		Provider: c.Route.Provider, Model: c.Route.Model, ProviderModel: c.Route.ProviderModel, Credential: c.Route.Credential,
 		RequestHash: c.RequestHash, BuilderVersion: c.BuilderVersion, RequestBytes: c.RequestBytes, HasBody: c.Body != nil,
 		Submitted: !c.Unsent}

@@ -148,7 +148,9 @@ type ProviderCall struct {
 	// When the entry was made, which is before the request was sent.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When the outcome was entered.
-	EndTime       *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// Who made the work again: client, redelivery, takeover or provider; or first, which is a call that repeats nothing.
+	Layer         string `protobuf:"bytes,20,opt,name=layer,proto3" json:"layer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -314,6 +316,13 @@ func (x *ProviderCall) GetEndTime() *timestamppb.Timestamp {
 		return x.EndTime
 	}
 	return nil
+}
+
+func (x *ProviderCall) GetLayer() string {
+	if x != nil {
+		return x.Layer
+	}
+	return ""
 }
 
 // ListHeldRepliesRequest is the argument of ListHeldReplies.
@@ -925,9 +934,13 @@ type SumProviderCallsResponse struct {
 	// Tokens of calls that ended without a reply that counts, keyed by cause. Followers may have seen some of the text.
 	WastedTokens map[string]int64 `protobuf:"bytes,5,rep,name=wasted_tokens,json=wastedTokens,proto3" json:"wasted_tokens,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Deliveries answered from what was stored or running, keyed by the layer that repeated them.
-	Duplicates    map[string]int64 `protobuf:"bytes,6,rep,name=duplicates,proto3" json:"duplicates,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Duplicates map[string]int64 `protobuf:"bytes,6,rep,name=duplicates,proto3" json:"duplicates,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// What the other calls used, keyed by who made the work again: client, redelivery, takeover or provider.
+	RetryUsageByLayer map[string]*Usage `protobuf:"bytes,7,rep,name=retry_usage_by_layer,json=retryUsageByLayer,proto3" json:"retry_usage_by_layer,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// What the calls cost whose tokens are in wasted_tokens, in millionths of the price table's currency, keyed by cause.
+	WastedCostMicros map[string]int64 `protobuf:"bytes,8,rep,name=wasted_cost_micros,json=wastedCostMicros,proto3" json:"wasted_cost_micros,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *SumProviderCallsResponse) Reset() {
@@ -998,6 +1011,20 @@ func (x *SumProviderCallsResponse) GetWastedTokens() map[string]int64 {
 func (x *SumProviderCallsResponse) GetDuplicates() map[string]int64 {
 	if x != nil {
 		return x.Duplicates
+	}
+	return nil
+}
+
+func (x *SumProviderCallsResponse) GetRetryUsageByLayer() map[string]*Usage {
+	if x != nil {
+		return x.RetryUsageByLayer
+	}
+	return nil
+}
+
+func (x *SumProviderCallsResponse) GetWastedCostMicros() map[string]int64 {
+	if x != nil {
+		return x.WastedCostMicros
 	}
 	return nil
 }
@@ -1180,7 +1207,7 @@ var File_turns_v1_operator_service_proto protoreflect.FileDescriptor
 
 const file_turns_v1_operator_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1fturns/v1/operator_service.proto\x12\bturns.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16turns/v1/content.proto\x1a\x13turns/v1/turn.proto\"\xa6\x05\n" +
+	"\x1fturns/v1/operator_service.proto\x12\bturns.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16turns/v1/content.proto\x1a\x13turns/v1/turn.proto\"\xbc\x05\n" +
 	"\fProviderCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12'\n" +
 	"\x0fconversation_id\x18\x02 \x01(\tR\x0econversationId\x12\x19\n" +
@@ -1204,7 +1231,8 @@ const file_turns_v1_operator_service_proto_rawDesc = "" +
 	"wasteCause\x12;\n" +
 	"\vcreate_time\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x125\n" +
-	"\bend_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"`\n" +
+	"\bend_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x14\n" +
+	"\x05layer\x18\x14 \x01(\tR\x05layer\"`\n" +
 	"\x16ListHeldRepliesRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xc8\x01(\x00R\bpageSize\x12\x1d\n" +
@@ -1244,7 +1272,7 @@ const file_turns_v1_operator_service_proto_rawDesc = "" +
 	"\x05calls\x18\x01 \x03(\v2\x16.turns.v1.ProviderCallR\x05calls\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"I\n" +
 	"\x17SumProviderCallsRequest\x12.\n" +
-	"\x06filter\x18\x01 \x01(\v2\x16.turns.v1.LedgerFilterR\x06filter\"\xef\x03\n" +
+	"\x06filter\x18\x01 \x01(\v2\x16.turns.v1.LedgerFilterR\x06filter\"\xdf\x06\n" +
 	"\x18SumProviderCallsResponse\x12\x1f\n" +
 	"\vfirst_calls\x18\x01 \x01(\x03R\n" +
 	"firstCalls\x12\x1f\n" +
@@ -1257,11 +1285,19 @@ const file_turns_v1_operator_service_proto_rawDesc = "" +
 	"\rwasted_tokens\x18\x05 \x03(\v24.turns.v1.SumProviderCallsResponse.WastedTokensEntryR\fwastedTokens\x12R\n" +
 	"\n" +
 	"duplicates\x18\x06 \x03(\v22.turns.v1.SumProviderCallsResponse.DuplicatesEntryR\n" +
-	"duplicates\x1a?\n" +
+	"duplicates\x12j\n" +
+	"\x14retry_usage_by_layer\x18\a \x03(\v29.turns.v1.SumProviderCallsResponse.RetryUsageByLayerEntryR\x11retryUsageByLayer\x12f\n" +
+	"\x12wasted_cost_micros\x18\b \x03(\v28.turns.v1.SumProviderCallsResponse.WastedCostMicrosEntryR\x10wastedCostMicros\x1a?\n" +
 	"\x11WastedTokensEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a=\n" +
 	"\x0fDuplicatesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1aU\n" +
+	"\x16RetryUsageByLayerEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12%\n" +
+	"\x05value\x18\x02 \x01(\v2\x0f.turns.v1.UsageR\x05value:\x028\x01\x1aC\n" +
+	"\x15WastedCostMicrosEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xed\x01\n" +
 	"\x06Worker\x12\x1b\n" +
@@ -1306,7 +1342,7 @@ func file_turns_v1_operator_service_proto_rawDescGZIP() []byte {
 }
 
 var file_turns_v1_operator_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_turns_v1_operator_service_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_turns_v1_operator_service_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_turns_v1_operator_service_proto_goTypes = []any{
 	(CallClass)(0),                    // 0: turns.v1.CallClass
 	(*ProviderCall)(nil),              // 1: turns.v1.ProviderCall
@@ -1326,50 +1362,55 @@ var file_turns_v1_operator_service_proto_goTypes = []any{
 	(*ListWorkersResponse)(nil),       // 15: turns.v1.ListWorkersResponse
 	nil,                               // 16: turns.v1.SumProviderCallsResponse.WastedTokensEntry
 	nil,                               // 17: turns.v1.SumProviderCallsResponse.DuplicatesEntry
-	(*Usage)(nil),                     // 18: turns.v1.Usage
-	(*timestamppb.Timestamp)(nil),     // 19: google.protobuf.Timestamp
-	(*Reply)(nil),                     // 20: turns.v1.Reply
-	(*Block)(nil),                     // 21: turns.v1.Block
-	(*durationpb.Duration)(nil),       // 22: google.protobuf.Duration
+	nil,                               // 18: turns.v1.SumProviderCallsResponse.RetryUsageByLayerEntry
+	nil,                               // 19: turns.v1.SumProviderCallsResponse.WastedCostMicrosEntry
+	(*Usage)(nil),                     // 20: turns.v1.Usage
+	(*timestamppb.Timestamp)(nil),     // 21: google.protobuf.Timestamp
+	(*Reply)(nil),                     // 22: turns.v1.Reply
+	(*Block)(nil),                     // 23: turns.v1.Block
+	(*durationpb.Duration)(nil),       // 24: google.protobuf.Duration
 }
 var file_turns_v1_operator_service_proto_depIdxs = []int32{
 	0,  // 0: turns.v1.ProviderCall.class:type_name -> turns.v1.CallClass
-	18, // 1: turns.v1.ProviderCall.usage:type_name -> turns.v1.Usage
-	19, // 2: turns.v1.ProviderCall.create_time:type_name -> google.protobuf.Timestamp
-	19, // 3: turns.v1.ProviderCall.end_time:type_name -> google.protobuf.Timestamp
-	20, // 4: turns.v1.ListHeldRepliesResponse.replies:type_name -> turns.v1.Reply
-	20, // 5: turns.v1.ReleaseHeldReplyResponse.reply:type_name -> turns.v1.Reply
-	21, // 6: turns.v1.CompleteHeldReplyRequest.content:type_name -> turns.v1.Block
-	20, // 7: turns.v1.CompleteHeldReplyResponse.reply:type_name -> turns.v1.Reply
-	19, // 8: turns.v1.LedgerFilter.start_time:type_name -> google.protobuf.Timestamp
-	19, // 9: turns.v1.LedgerFilter.end_time:type_name -> google.protobuf.Timestamp
+	20, // 1: turns.v1.ProviderCall.usage:type_name -> turns.v1.Usage
+	21, // 2: turns.v1.ProviderCall.create_time:type_name -> google.protobuf.Timestamp
+	21, // 3: turns.v1.ProviderCall.end_time:type_name -> google.protobuf.Timestamp
+	22, // 4: turns.v1.ListHeldRepliesResponse.replies:type_name -> turns.v1.Reply
+	22, // 5: turns.v1.ReleaseHeldReplyResponse.reply:type_name -> turns.v1.Reply
+	23, // 6: turns.v1.CompleteHeldReplyRequest.content:type_name -> turns.v1.Block
+	22, // 7: turns.v1.CompleteHeldReplyResponse.reply:type_name -> turns.v1.Reply
+	21, // 8: turns.v1.LedgerFilter.start_time:type_name -> google.protobuf.Timestamp
+	21, // 9: turns.v1.LedgerFilter.end_time:type_name -> google.protobuf.Timestamp
 	8,  // 10: turns.v1.ListProviderCallsRequest.filter:type_name -> turns.v1.LedgerFilter
 	1,  // 11: turns.v1.ListProviderCallsResponse.calls:type_name -> turns.v1.ProviderCall
 	8,  // 12: turns.v1.SumProviderCallsRequest.filter:type_name -> turns.v1.LedgerFilter
-	18, // 13: turns.v1.SumProviderCallsResponse.first_usage:type_name -> turns.v1.Usage
-	18, // 14: turns.v1.SumProviderCallsResponse.retry_usage:type_name -> turns.v1.Usage
+	20, // 13: turns.v1.SumProviderCallsResponse.first_usage:type_name -> turns.v1.Usage
+	20, // 14: turns.v1.SumProviderCallsResponse.retry_usage:type_name -> turns.v1.Usage
 	16, // 15: turns.v1.SumProviderCallsResponse.wasted_tokens:type_name -> turns.v1.SumProviderCallsResponse.WastedTokensEntry
 	17, // 16: turns.v1.SumProviderCallsResponse.duplicates:type_name -> turns.v1.SumProviderCallsResponse.DuplicatesEntry
-	19, // 17: turns.v1.Worker.lease_expire_time:type_name -> google.protobuf.Timestamp
-	22, // 18: turns.v1.Worker.uptime:type_name -> google.protobuf.Duration
-	13, // 19: turns.v1.ListWorkersResponse.workers:type_name -> turns.v1.Worker
-	2,  // 20: turns.v1.OperatorService.ListHeldReplies:input_type -> turns.v1.ListHeldRepliesRequest
-	4,  // 21: turns.v1.OperatorService.ReleaseHeldReply:input_type -> turns.v1.ReleaseHeldReplyRequest
-	6,  // 22: turns.v1.OperatorService.CompleteHeldReply:input_type -> turns.v1.CompleteHeldReplyRequest
-	9,  // 23: turns.v1.OperatorService.ListProviderCalls:input_type -> turns.v1.ListProviderCallsRequest
-	11, // 24: turns.v1.OperatorService.SumProviderCalls:input_type -> turns.v1.SumProviderCallsRequest
-	14, // 25: turns.v1.OperatorService.ListWorkers:input_type -> turns.v1.ListWorkersRequest
-	3,  // 26: turns.v1.OperatorService.ListHeldReplies:output_type -> turns.v1.ListHeldRepliesResponse
-	5,  // 27: turns.v1.OperatorService.ReleaseHeldReply:output_type -> turns.v1.ReleaseHeldReplyResponse
-	7,  // 28: turns.v1.OperatorService.CompleteHeldReply:output_type -> turns.v1.CompleteHeldReplyResponse
-	10, // 29: turns.v1.OperatorService.ListProviderCalls:output_type -> turns.v1.ListProviderCallsResponse
-	12, // 30: turns.v1.OperatorService.SumProviderCalls:output_type -> turns.v1.SumProviderCallsResponse
-	15, // 31: turns.v1.OperatorService.ListWorkers:output_type -> turns.v1.ListWorkersResponse
-	26, // [26:32] is the sub-list for method output_type
-	20, // [20:26] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	18, // 17: turns.v1.SumProviderCallsResponse.retry_usage_by_layer:type_name -> turns.v1.SumProviderCallsResponse.RetryUsageByLayerEntry
+	19, // 18: turns.v1.SumProviderCallsResponse.wasted_cost_micros:type_name -> turns.v1.SumProviderCallsResponse.WastedCostMicrosEntry
+	21, // 19: turns.v1.Worker.lease_expire_time:type_name -> google.protobuf.Timestamp
+	24, // 20: turns.v1.Worker.uptime:type_name -> google.protobuf.Duration
+	13, // 21: turns.v1.ListWorkersResponse.workers:type_name -> turns.v1.Worker
+	20, // 22: turns.v1.SumProviderCallsResponse.RetryUsageByLayerEntry.value:type_name -> turns.v1.Usage
+	2,  // 23: turns.v1.OperatorService.ListHeldReplies:input_type -> turns.v1.ListHeldRepliesRequest
+	4,  // 24: turns.v1.OperatorService.ReleaseHeldReply:input_type -> turns.v1.ReleaseHeldReplyRequest
+	6,  // 25: turns.v1.OperatorService.CompleteHeldReply:input_type -> turns.v1.CompleteHeldReplyRequest
+	9,  // 26: turns.v1.OperatorService.ListProviderCalls:input_type -> turns.v1.ListProviderCallsRequest
+	11, // 27: turns.v1.OperatorService.SumProviderCalls:input_type -> turns.v1.SumProviderCallsRequest
+	14, // 28: turns.v1.OperatorService.ListWorkers:input_type -> turns.v1.ListWorkersRequest
+	3,  // 29: turns.v1.OperatorService.ListHeldReplies:output_type -> turns.v1.ListHeldRepliesResponse
+	5,  // 30: turns.v1.OperatorService.ReleaseHeldReply:output_type -> turns.v1.ReleaseHeldReplyResponse
+	7,  // 31: turns.v1.OperatorService.CompleteHeldReply:output_type -> turns.v1.CompleteHeldReplyResponse
+	10, // 32: turns.v1.OperatorService.ListProviderCalls:output_type -> turns.v1.ListProviderCallsResponse
+	12, // 33: turns.v1.OperatorService.SumProviderCalls:output_type -> turns.v1.SumProviderCallsResponse
+	15, // 34: turns.v1.OperatorService.ListWorkers:output_type -> turns.v1.ListWorkersResponse
+	29, // [29:35] is the sub-list for method output_type
+	23, // [23:29] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_turns_v1_operator_service_proto_init() }
@@ -1385,7 +1426,7 @@ func file_turns_v1_operator_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_turns_v1_operator_service_proto_rawDesc), len(file_turns_v1_operator_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   17,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
