@@ -161,6 +161,7 @@ type anthropicVoice struct {
 	reply
 	content contents
 	pinged  bool
+	plain   []byte // of plainText
 }
 
 func newAnthropicVoice(r reply) voice { return &anthropicVoice{reply: r} }
@@ -199,6 +200,13 @@ func (v *anthropicVoice) figures(truly bool, output, thinking int) *anthropicUsa
 
 func (v *anthropicVoice) piece(p piece) []byte {
 	v.content.add(p)
+	if (p.kind == pieceText || p.kind == pieceRefusal) && isPlain(p.text) {
+		return v.plainText(p)
+	}
+	return v.anyPiece(p)
+}
+
+func (v *anthropicVoice) anyPiece(p piece) []byte {
 	switch p.kind {
 	case pieceOpen:
 		return v.open(p)

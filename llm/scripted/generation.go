@@ -52,12 +52,22 @@ type generation struct {
 	ownerAt int
 }
 
+// roomAhead bounds the room that is made for a log before it is known to fill it; framing is what stands around the deltas.
+const (
+	roomAhead = 1024
+	framing   = 8
+)
+
 // newGeneration is born with its owner as the only reader; produce must be started.
 func newGeneration(ctx context.Context, b *book, owner *record, req request, plan Plan, id string) *generation {
 	ctx, stop := context.WithCancel(ctx)
-	return &generation{
+	g := &generation{
 		id: id, created: b.now().Unix(), req: req, plan: plan.on(req.wire), owner: owner, book: b, ctx: ctx, stop: stop, readers: 1,
 	}
+	if r := g.plan.Reply; r != nil {
+		g.items = make([]item, 0, min(r.Deltas, roomAhead)+framing)
+	}
+	return g
 }
 
 // produce runs to the end of the plan, to an error event, or until the generation is stopped.

@@ -1,7 +1,6 @@
 package scripted
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -193,7 +192,7 @@ const (
 )
 
 // AfterDelta is the point after the nth delta; AfterDelta(0) lies between the opening event and the first delta.
-func AfterDelta(n int) Point { return Point(fmt.Sprintf("delta:%d", n)) }
+func AfterDelta(n int) Point { return Point("delta:" + strconv.Itoa(n)) }
 
 // delta returns the number of a delta point. Only the canonical decimal form is one, as points are compared as text.
 func (p Point) delta() (int, bool) {
