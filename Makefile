@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants edges e2e example-usechat example-eventsource example-follower history broken chaos chaos-selftest model wire telemetry-cost
+.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants edges e2e example-usechat example-eventsource example-follower history broken chaos chaos-selftest model wire telemetry-cost bench bench-peers profile
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -131,3 +131,12 @@ wire: ## Hold the scripted provider to the vendors' own clients, and the adapter
 
 telemetry-cost: ## Show what metrics that are scraped and spans that are sent cost a streamed turn (SHORT=1 only says it).
 	$(VERDICT) telemetry-cost .ci/speed telemetry-cost
+
+bench: ## Measure turnd against its floors, in rounds: one line a figure with its goal, and bin/bench.json (SHORT=1).
+	$(VERDICT) bench .ci/speed bench
+
+bench-peers: ## Measure other engines on the same machine; PEERS_DIR is the folder of their programs (SHORT=1).
+	$(VERDICT) bench-peers .ci/speed bench-peers
+
+profile: ## Take profiles of turnd's CPU and allocations under streamed turns, and what its statements cost.
+	$(VERDICT) profile .ci/speed profile

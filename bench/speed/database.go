@@ -12,15 +12,20 @@ import (
 
 // database is the Postgres of a stage. Its settings are those of an installation but for the memory, which would be too little
 // for any that is used, and the size of its log between checkpoints, which would make one fall into some windows only.
-type database struct{ server *pgtest.Server }
+type database struct {
+	server   *pgtest.Server
+	settings string // those that the figures depend on, as it says itself
+	made     []string
+}
 
 func startDatabase(ctx context.Context, dir string) (*database, error) {
 	server, err := pgtest.Start(ctx, dir, pgtest.Fsync(),
-		pgtest.Setting("shared_buffers", "512MB"), pgtest.Setting("max_wal_size", "4GB"))
+		pgtest.Setting("shared_buffers", "512MB"), pgtest.Setting("max_wal_size", "4GB"),
+		pgtest.Setting("shared_preload_libraries", "pg_stat_statements"))
 	if err != nil {
 		return nil, err
 	}
-	d := &database{server}
+	d := &database{server: server}
 	if err := d.vouch(ctx); err != nil {
 		_ = server.Stop()
 		return nil, err
@@ -30,7 +35,7 @@ func startDatabase(ctx context.Context, dir string) (*database, error) {
 
 // vouch reads back what the figures depend on and prints it. A server that does not write through is not measured.
 func (d *database) vouch(ctx context.Context) error {
-	return d.with(ctx, func(conn *pgx.Conn) error {
+	return d.with(ctx, "postgres", func(conn *pgx.Conn) error {
 		var said []string
 		for _, name := range []string{"server_version", "fsync", "synchronous_commit", "full_page_writes", "wal_sync_method", "shared_buffers"} {
 			var value string
@@ -42,14 +47,16 @@ func (d *database) vouch(ctx context.Context) error {
 			}
 			said = append(said, name+"="+value)
 		}
-		fmt.Println("postgres:", strings.Join(said, " "))
+		d.settings = strings.Join(said, " ")
+		fmt.Println("postgres:", d.settings)
 		return nil
 	})
 }
 
 // create makes a database.
 func (d *database) create(ctx context.Context, name string) (dsn string, err error) {
-	return d.server.DSN(name), d.with(ctx, func(conn *pgx.Conn) error {
+	d.made = append(d.made, name)
+	return d.server.DSN(name), d.with(ctx, "postgres", func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
 		return err
 	})
@@ -57,17 +64,68 @@ func (d *database) create(ctx context.Context, name string) (dsn string, err err
 
 // settle writes down what earlier loads have left dirty, so that each load pays for itself.
 func (d *database) settle(ctx context.Context) error {
-	return d.with(ctx, func(conn *pgx.Conn) error {
+	return d.with(ctx, "postgres", func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "CHECKPOINT")
 		return err
 	})
 }
 
-func (d *database) with(ctx context.Context, do func(*pgx.Conn) error) error {
-	conn, err := pgx.Connect(ctx, d.server.DSN("postgres"))
+// learn has Postgres look at all tables, as it does by itself where a database is in use for a minute. Before that it plans for
+// tables that are empty, and figures would be of those plans.
+func (d *database) learn(ctx context.Context) error {
+	for _, name := range d.made {
+		err := d.with(ctx, name, func(conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, "VACUUM (ANALYZE)")
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *database) with(ctx context.Context, name string, do func(*pgx.Conn) error) error {
+	conn, err := pgx.Connect(ctx, d.server.DSN(name))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	return do(conn)
+}
+
+// forget begins the count of statements.
+func (d *database) forget(ctx context.Context) error {
+	return d.with(ctx, "postgres", func(conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements"); err != nil {
+			return err
+		}
+		_, err := conn.Exec(ctx, "SELECT pg_stat_statements_reset()")
+		return err
+	})
+}
+
+// statements prints what the statements since forget have cost, the dearest first, and how often each ran a turn.
+func (d *database) statements(ctx context.Context, turns int) error {
+	return d.with(ctx, "postgres", func(conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, `
+SELECT calls, total_exec_time + total_plan_time, rows, shared_blks_hit, wal_bytes::bigint, left(regexp_replace(query, '\s+', ' ', 'g'), 110)
+FROM pg_stat_statements ORDER BY 2 DESC LIMIT 25`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		fmt.Printf("--- statements: calls a turn, ms a turn, ms a call, rows, blocks and WAL bytes a call\n")
+		for rows.Next() {
+			var calls, rowCount, blocks, wal int64
+			var ms float64
+			var query string
+			if err := rows.Scan(&calls, &ms, &rowCount, &blocks, &wal, &query); err != nil {
+				return err
+			}
+			n := float64(calls)
+			fmt.Printf("%7.2f %8.3f %8.3f %6.1f %6.0f %7.0f  %s\n", n/float64(turns), ms/float64(turns), ms/n, float64(rowCount)/n, float64(blocks)/n, float64(wal)/n, query)
+		}
+		return rows.Err()
+	})
 }

@@ -24,16 +24,20 @@ import (
 // limit bounds a whole measurement.
 const limit = time.Hour
 
-// parts are what is asked for by name; load and serve are run by the others, as processes.
+// parts are what is asked for by name; load, hold and serve are run by the others, as processes.
 var parts = map[string]func(context.Context, []string) error{
+	"bench":          onStage(benchAll),
+	"bench-peers":    onStage(benchPeers),
+	"profile":        onStage(profile),
 	"telemetry-cost": onStage(telemetryCost),
 	"load":           loadProcess,
+	"hold":           holdProcess,
 	"serve":          serveProcess,
 }
 
 func main() {
 	if len(os.Args) < 2 || parts[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: speed telemetry-cost")
+		fmt.Fprintln(os.Stderr, "usage: speed bench|bench-peers|profile|telemetry-cost")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,9 +25,13 @@ type pace struct {
 	rounds       int
 }
 
-// compete measures each entrant once a round. Each round begins with another one, so that none is always the first.
+// compete measures each entrant once a round. Each round begins with another one, so that none is always the first. Before
+// the first there is one that does not count, in which databases are filled, and learnt.
 func (s *stage) compete(p pace, entrants ...entrant) (rounds, error) {
 	found := rounds{}
+	if err := s.rehearse(p, entrants); err != nil {
+		return nil, err
+	}
 	for round := range p.rounds {
 		for i := range entrants {
 			e := entrants[(round+i)%len(entrants)]
@@ -35,6 +40,9 @@ func (s *stage) compete(p pace, entrants ...entrant) (rounds, error) {
 				return nil, err
 			}
 			r, err := s.load(e.spec)
+			if err == nil && r.Turns == 0 {
+				err = errors.New("no turn ended inside the window")
+			}
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", e.name, err)
 			}
@@ -44,6 +52,16 @@ func (s *stage) compete(p pace, entrants ...entrant) (rounds, error) {
 		}
 	}
 	return found, nil
+}
+
+func (s *stage) rehearse(p pace, entrants []entrant) error {
+	for _, e := range entrants {
+		e.spec.Warm, e.spec.Window = p.warm/2, p.window/2
+		if _, err := s.load(e.spec); err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
+	}
+	return s.pg.learn(s.ctx)
 }
 
 func cpuWords(cpu map[string]float64) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	_ "net/http/pprof" // on the mux that announce serves
 	"os"
 	"strings"
 	"time"
@@ -52,16 +53,29 @@ func serveProcess(ctx context.Context, args []string) error {
 	return serve(ctx, l)
 }
 
-// announce writes the ready file, by rename, so that a reader finds all of it.
-func (s served) announce(l net.Listener) error {
-	data, err := json.Marshal(rig.Ready{Listen: l.Addr().String()})
+// announce says where the process listens, after it has begun to show its profiles on another port.
+func (s served) announce(ctx context.Context, l net.Listener) error {
+	var config net.ListenConfig
+	ops, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(s.Ready+".new", data, 0o600); err != nil {
+	server := &http.Server{Handler: http.DefaultServeMux, ReadHeaderTimeout: time.Minute} // where net/http/pprof is
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	go func() { _ = server.Serve(ops) }()
+	return writeReady(s.Ready, rig.Ready{Listen: l.Addr().String(), Ops: ops.Addr().String()})
+}
+
+// writeReady writes a ready file, by rename, so that a reader finds all of it.
+func writeReady(path string, r rig.Ready) error {
+	data, err := json.Marshal(r)
+	if err != nil {
 		return err
 	}
-	return os.Rename(s.Ready+".new", s.Ready)
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 func (s served) floor(ctx context.Context, l net.Listener) error {
@@ -83,7 +97,7 @@ func (s served) floor(ctx context.Context, l net.Listener) error {
 	server := grpc.NewServer()
 	service.Register(server)
 	context.AfterFunc(ctx, server.Stop)
-	if err := s.announce(l); err != nil {
+	if err := s.announce(ctx, l); err != nil {
 		return err
 	}
 	return server.Serve(l)
@@ -98,7 +112,7 @@ func (s served) sink(ctx context.Context, l net.Listener) error {
 	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{Handler: newSink(), Protocols: protocols, ReadHeaderTimeout: time.Minute}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
-	if err := s.announce(l); err != nil {
+	if err := s.announce(ctx, l); err != nil {
 		return err
 	}
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -120,7 +119,7 @@ type object = map[string]any
 // service starts turnd on a database of its own.
 func (s *stage) service(provider string, env []string, flags ...string) (*server, error) {
 	name := s.name("turnd")
-	dsn, err := s.pg.create(s.ctx, strings.ReplaceAll(name, "-", "_"))
+	dsn, err := s.pg.create(s.ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
@@ -18,14 +19,15 @@ import (
 // Ask is what each turn says: 200 bytes.
 var Ask = strings.Repeat("where is my parcel? ", 10)
 
-// kept is how many finished turns are there to be replayed.
-const kept = 512
+const (
+	kept      = 256 // finished turns that are there to be replayed
+	preparing = 32  // of them, made at once
+)
 
 // service is a client of the service that is measured: the generated stub, with nothing between it and the figures.
 type service struct {
 	stub  turnsv1.TurnServiceClient
-	bytes int    // of a reply
-	end   uint32 // where the log of a reply ends; learned at the start
+	bytes int // of a reply
 	done  []*turnsv1.TurnInput
 }
 
@@ -44,19 +46,13 @@ func (s *service) replay(ctx context.Context) (time.Time, error) {
 	return s.follow(ctx, s.done[rand.IntN(len(s.done))]) //nolint:gosec // which one it is is no secret
 }
 
-func (s *service) follow(ctx context.Context, in *turnsv1.TurnInput) (time.Time, error) {
-	first, _, err := s.read(ctx, in)
-	return first, err
-}
-
-// read is follow that tells where the log ended.
-func (s *service) read(ctx context.Context, in *turnsv1.TurnInput) (first time.Time, end uint32, err error) {
+func (s *service) follow(ctx context.Context, in *turnsv1.TurnInput) (first time.Time, err error) {
 	stream, err := s.stub.Turn(ctx, &turnsv1.TurnRequest{Input: in})
 	if err != nil {
-		return first, 0, err
+		return first, err
 	}
 	n := 0
-	end, err = drain(func() (*turnsv1.Event, error) {
+	err = drain(func() (*turnsv1.Event, error) {
 		msg, err := stream.Recv()
 		return msg.GetEvent(), err
 	}, func(d *turnsv1.Delta) {
@@ -68,10 +64,11 @@ func (s *service) read(ctx context.Context, in *turnsv1.TurnInput) (first time.T
 	if err == nil {
 		err = sized(n, s.bytes)
 	}
-	return first, end, err
+	return first, err
 }
 
-// submit sends a turn, and follows its reply from the end: what comes is that it is complete.
+// submit sends a turn, and then follows its reply from its end, which is where it had come to when the turn was taken: what comes
+// at once is the rest, and that it is complete.
 func (s *service) submit(ctx context.Context) (none time.Time, err error) {
 	in := newInput()
 	sub, err := s.stub.SubmitTurn(ctx, &turnsv1.SubmitTurnRequest{Input: in})
@@ -79,53 +76,59 @@ func (s *service) submit(ctx context.Context) (none time.Time, err error) {
 		return none, err
 	}
 	stream, err := s.stub.FollowReply(ctx, &turnsv1.FollowReplyRequest{
-		ConversationId: in.GetConversationId(), Offset: s.end,
+		ConversationId: in.GetConversationId(), Offset: sub.GetReply().GetLength(),
 		Target: &turnsv1.FollowReplyRequest_ReplyId{ReplyId: sub.GetReply().GetReplyId()},
 	})
 	if err != nil {
 		return none, err
 	}
-	end, err := drain(func() (*turnsv1.Event, error) {
+	n := int(sub.GetReply().GetLength())
+	err = drain(func() (*turnsv1.Event, error) {
 		msg, err := stream.Recv()
 		return msg.GetEvent(), err
-	}, func(*turnsv1.Delta) {})
+	}, func(d *turnsv1.Delta) { n += len(d.GetText()) })
 	if err == nil {
-		err = sized(int(end), int(s.end))
+		err = sized(n, s.bytes)
 	}
 	return none, err
 }
 
-// drain reads a stream to its end, which must be a complete reply, and returns where its log ends.
-func drain(next func() (*turnsv1.Event, error), delta func(*turnsv1.Delta)) (end uint32, err error) {
+// drain reads a stream to its end, which must be a complete reply.
+func drain(next func() (*turnsv1.Event, error), delta func(*turnsv1.Delta)) error {
 	completed := false
 	for {
 		ev, err := next()
 		if errors.Is(err, io.EOF) && completed {
-			return end, nil
+			return nil
 		}
 		if err != nil {
-			return 0, err
+			return err
 		}
 		switch kind := ev.GetKind().(type) {
 		case *turnsv1.Event_Delta:
 			delta(kind.Delta)
 		case *turnsv1.Event_Completed:
-			completed, end = true, ev.GetNextOffset()
+			completed = true
 		case *turnsv1.Event_Abandoned, *turnsv1.Event_Held, *turnsv1.Event_Restarted:
-			return 0, fmt.Errorf("a reply was not completed: %v", ev)
+			return fmt.Errorf("a reply was not completed: %v", ev)
 		}
 	}
 }
 
-// prepare makes some turns first: those that are replayed, or one that tells where a log ends.
-func (s *service) prepare(ctx context.Context, n int) error {
-	for range n {
-		in := newInput()
-		_, end, err := s.read(ctx, in)
-		if err != nil {
-			return fmt.Errorf("a turn before the load: %w", err)
-		}
-		s.done, s.end = append(s.done, in), end
+// prepare makes the turns that are to be replayed.
+func (s *service) prepare(ctx context.Context) error {
+	s.done = make([]*turnsv1.TurnInput, kept)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(preparing)
+	for i := range s.done {
+		s.done[i] = newInput()
+		group.Go(func() error {
+			_, err := s.follow(ctx, s.done[i])
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("a turn before the load: %w", err)
 	}
 	return nil
 }
@@ -135,18 +138,14 @@ func serviceClients(ctx context.Context, spec Spec, conns []*grpc.ClientConn) ([
 	services := make([]*service, len(conns))
 	for i, conn := range conns {
 		s := &service{stub: turnsv1.NewTurnServiceClient(conn), bytes: spec.Deltas * PieceBytes}
-		n := 1
-		if spec.Shape == Replay {
-			n = kept
-		}
-		if i > 0 {
-			n = 0
-			s.done, s.end = services[0].done, services[0].end
-		}
-		if err := s.prepare(ctx, n); err != nil {
-			return nil, err
-		}
 		services[i] = s
+		if i > 0 {
+			s.done = services[0].done
+		} else if spec.Shape == Replay {
+			if err := s.prepare(ctx); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return each(spec.Clients, func(i int) client {
 		s := services[i%len(services)]

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnd/turnd/bench/speed/load"
+)
+
+func TestARatioIsTakenWithinARound(t *testing.T) {
+	turns := func(n ...int) (all []load.Result) {
+		for _, n := range n {
+			all = append(all, load.Result{Turns: n, Seconds: 1})
+		}
+		return all
+	}
+	// A machine that is ten times as slow in the second round.
+	found := rounds{"a": turns(200, 20, 220), "b": turns(100, 10, 100)}
+	ratio := found.of(func(at func(string) load.Result) float64 { return at("a").PerSecond() / at("b").PerSecond() })
+	require.InDelta(t, 2, ratio, 0)
+	require.InDelta(t, 100, found.perSecond("b"), 0)
+}
+
+func TestACompositeIsSlowerThanEachOfItsParts(t *testing.T) {
+	require.InDelta(t, 732, composite(1458, 1471), 1)
+	require.InDelta(t, 100, composite(100), 1e-9)
+}
+
+func TestAGoalIsReachedFromItsOwnSide(t *testing.T) {
+	require.True(t, Figure{Value: 1.2, Goal: 1.1}.reached())
+	require.False(t, Figure{Value: 1.0, Goal: 1.1}.reached())
+	require.True(t, Figure{Value: 1.0, Goal: 1.3, AtMost: true}.reached())
+	require.False(t, Figure{Value: 1.4, Goal: 1.3, AtMost: true}.reached())
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/turnd/turnd/bench/rig"
+	"github.com/turnd/turnd/bench/speed/load"
+)
+
+const (
+	heldStreams      = 10_000
+	heldStreamsShort = 500
+	// connStreams is how many streams share a connection: a little less than the service allows.
+	connStreams = 1000
+	// openTime bounds the opening of all streams.
+	openTime = 20 * time.Minute
+)
+
+// memory: what an open stream on which nothing happens takes in the process that serves it, provider's side and client's.
+func (b *bench) memory() error {
+	fmt.Println("--- memory")
+	n := heldStreams
+	if b.short {
+		n = heldStreamsShort
+	}
+	plan := streamed(2)
+	plan["steps"] = []object{{"at": "delta:1", "do": "wait", "gate": "held"}}
+	held, err := b.provider(plan)
+	if err != nil {
+		return err
+	}
+	many := strconv.Itoa(2 * n)
+	turnd, err := b.service(held.Addr, nil, "--ops-listen", "127.0.0.1:0", "--max-in-flight", many, "--max-queue", many)
+	if err != nil {
+		return err
+	}
+	relay, err := b.serve("relay", served{Provider: held.Addr})
+	if err != nil {
+		return err
+	}
+	relayKiB, err := b.hold(relay, load.Spec{Shape: load.Relay, Target: relay.Listen, Clients: n})
+	if err != nil {
+		return err
+	}
+	turndKiB, err := b.hold(turnd, load.Spec{Shape: load.Turn, Target: turnd.Listen, Clients: n})
+	if err != nil {
+		return err
+	}
+	b.report.add(Figure{Name: "idle_stream", Goal: 1.3, AtMost: true, Value: turndKiB / relayKiB,
+		Of: fmt.Sprintf("of %d open streams each takes: turnd %.1f KiB, relay %.1f KiB", n, turndKiB, relayKiB)})
+	// Replies go on without their clients, and a service that drains waits for them.
+	return held.Control(b.ctx, http.MethodPost, "/_scripted/gates/held/open", nil, nil)
+}
+
+// hold opens streams and returns what each takes, in KiB.
+func (b *bench) hold(s *server, spec load.Spec) (float64, error) {
+	spec.Conns = (spec.Clients + connStreams - 1) / connStreams
+	before, err := b.inUse(s)
+	if err != nil {
+		return 0, err
+	}
+	ready := filepath.Join(b.dir, b.name("hold")+".ready")
+	data, err := json.Marshal(spec)
+	if err != nil {
+		return 0, err
+	}
+	p, err := rig.Start(b.dir, b.name("hold"), b.self, "hold", ready, string(data))
+	if err != nil {
+		return 0, err
+	}
+	b.procs = append(b.procs, p)
+	ctx, cancel := context.WithTimeout(b.ctx, openTime)
+	defer cancel()
+	if _, err := rig.AwaitReady(ctx, p, ready); err != nil {
+		return 0, err
+	}
+	after, err := b.inUse(s)
+	if err != nil {
+		return 0, err
+	}
+	each := float64(after-before) / 1024 / float64(spec.Clients)
+	fmt.Printf("%-10s %d open streams: %.1f KiB each\n", s.Name, spec.Clients, each)
+	return each, p.End(syscall.SIGTERM, time.Minute)
+}
+
+var inUseLine = regexp.MustCompile(`(?m)^# (HeapAlloc = |Stack = )(\d+)`)
+
+// inUse is what a process has on its heap and stacks after a collection.
+func (b *bench) inUse(s *server) (sum int64, err error) {
+	for range 2 { // what the first collection finds dead, such as pools, goes with the second
+		page, err := get(b.ctx, "http://"+s.Ops+"/debug/pprof/heap?gc=1&debug=1")
+		if err != nil {
+			return 0, err
+		}
+		found := inUseLine.FindAllSubmatch(page, -1)
+		if len(found) != 2 {
+			return 0, fmt.Errorf("%s does not say what it has in use", s.Name)
+		}
+		sum = 0
+		for _, line := range found {
+			n, err := strconv.ParseInt(string(line[2]), 10, 64)
+			if err != nil {
+				return 0, err
+			}
+			sum += n
+		}
+	}
+	return sum, nil
+}
+
+// holdProcess keeps streams open until it is told to end.
+func holdProcess(ctx context.Context, args []string) error {
+	var spec load.Spec
+	if len(args) != 2 {
+		return fmt.Errorf("holding takes a ready file and a spec, not %d arguments", len(args))
+	}
+	if err := json.Unmarshal([]byte(args[1]), &spec); err != nil {
+		return fmt.Errorf("spec of what is held: %w", err)
+	}
+	return load.Hold(ctx, spec, func() error { return writeReady(args[0], rig.Ready{}) })
+}

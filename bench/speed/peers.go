@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/turnd/turnd/bench/rig"
+	"github.com/turnd/turnd/bench/speed/load"
+)
+
+// peer is a program of another folder that does the same turn, through another engine or as a floor.
+type peer struct {
+	name string
+	// ours is the floor of ours that it should be near to; empty for an engine.
+	ours string
+}
+
+// peers in the order in which they have to run: the first makes the table that some of the others use.
+var peers = []peer{{"floor", "two commits"}, {"floorbatch", "group commit"}, {"relay", "relay"}, {name: "dbos"}, {name: "river"}, {name: "restate"}}
+
+const (
+	// peerNear is how far a floor of theirs may be from ours before it has to be explained.
+	peerNear = 0.10
+	// restateListen is where the program for Restate expects the server's administration.
+	restateListen = "127.0.0.1:9070"
+)
+
+// benchPeers measures other engines on the same machine and the same Postgres, between rounds of turnd and of our floors. A
+// peer's program prints a line with its clients, turns a second and failures.
+func benchPeers(s *stage) error {
+	dir := os.Getenv("PEERS_DIR")
+	if dir == "" {
+		return errors.New("set PEERS_DIR to the folder of the other engines' programs")
+	}
+	b := &bench{stage: s, report: s.newReport()}
+	if err := b.setUp(); err != nil {
+		return err
+	}
+	c, err := b.newContest(dir)
+	if err != nil {
+		return err
+	}
+	entrants, err := c.ours()
+	if err != nil {
+		return err
+	}
+	found, err := b.scene("turnd and our floors", entrants...)
+	if err != nil {
+		return err
+	}
+	if err := c.play(); err != nil {
+		return err
+	}
+	c.judge(found)
+	return b.report.close(s, "bench-peers")
+}
+
+// contest is the programs of others, and their turns a second, by name and clients.
+type contest struct {
+	*bench
+	dsn   string
+	peers []peer
+	seen  map[string][]float64
+}
+
+// newContest builds the programs. An engine whose server is not there is left out, and that is said.
+func (b *bench) newContest(dir string) (*contest, error) {
+	c := &contest{bench: b, seen: map[string][]float64{}}
+	for _, p := range peers {
+		if p.name == "restate" {
+			if err := b.startRestate(dir); err != nil {
+				fmt.Println("restate is left out:", err)
+				continue
+			}
+		}
+		cmd := exec.CommandContext(b.ctx, "go", "build", "-o", filepath.Join(b.dir, "peer-"+p.name), "./cmd/"+p.name)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build %s: %w: %s", p.name, err, out)
+		}
+		c.peers = append(c.peers, p)
+	}
+	var err error
+	c.dsn, err = b.pg.create(b.ctx, "peers")
+	return c, err
+}
+
+// startRestate starts Restate's server, where there is one, and waits until it listens.
+func (b *bench) startRestate(dir string) error {
+	program := filepath.Join(dir, "node_modules", ".bin", "restate-server")
+	if _, err := os.Stat(program); err != nil {
+		if program, err = exec.LookPath("restate-server"); err != nil {
+			return err
+		}
+	}
+	p, err := rig.Start(b.dir, b.name("restate"), program, "--base-dir", filepath.Join(b.dir, "restate"))
+	if err != nil {
+		return err
+	}
+	b.procs = append(b.procs, p)
+	var dialer net.Dialer
+	for range 300 {
+		conn, err := dialer.DialContext(b.ctx, "tcp", restateListen)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-p.Done():
+			return errors.New("its server ended: " + p.Tail(3))
+		case <-b.ctx.Done():
+			return b.ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return errors.New("its server takes no connections")
+}
+
+// ours are turnd in both shapes, and the floors that have a sister among the peers.
+func (c *contest) ours() ([]entrant, error) {
+	turnd, err := c.service(c.many.Addr, nil)
+	if err != nil {
+		return nil, err
+	}
+	once, err := c.service(c.once.Addr, nil)
+	if err != nil {
+		return nil, err
+	}
+	floors, err := c.pg.create(c.ctx, c.name("floors"))
+	if err != nil {
+		return nil, err
+	}
+	return []entrant{
+		c.against("streamed", load.Turn, turnd.Listen, streamClients, streamDeltas, turnd.Process),
+		c.against("submitted", load.Submit, once.Listen, submitClients, streamDeltas, once.Process),
+		c.against("two commits", load.Commits, floors, streamClients, streamDeltas, nil),
+		c.against("group commit", load.Group, floors, streamClients, streamDeltas, nil),
+		c.against("relay", load.Relay, c.relay.Listen, streamClients, streamDeltas, c.relay.Process),
+	}, nil
+}
+
+func (c *contest) play() error {
+	p := c.pace()
+	for round := range p.rounds {
+		for _, peer := range c.peers {
+			for _, clients := range []int{streamClients, submitClients} {
+				if peer.ours != "" && clients != streamClients {
+					continue
+				}
+				if err := c.pg.settle(c.ctx); err != nil {
+					return err
+				}
+				perSecond, err := c.run(peer.name, clients, p.window)
+				if err != nil {
+					return fmt.Errorf("%s: %w", peer.name, err)
+				}
+				fmt.Printf("round %d  %-22s %8.0f turns/s  of %d clients\n", round+1, peer.name, perSecond, clients)
+				c.seen[key(peer.name, clients)] = append(c.seen[key(peer.name, clients)], perSecond)
+			}
+		}
+	}
+	return nil
+}
+
+func key(name string, clients int) string { return fmt.Sprintf("%s %d", name, clients) }
+
+var peerLine = regexp.MustCompile(`turns/s=(\d+) .*fails=(\d+)`)
+
+func (c *contest) run(name string, clients int, d time.Duration) (float64, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, d+time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(c.dir, "peer-"+name), "-dsn", c.dsn, "-c", strconv.Itoa(clients), "-d", d.String())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return 0, fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
+	}
+	m := peerLine.FindSubmatch(out)
+	if m == nil || string(m[2]) != "0" {
+		return 0, fmt.Errorf("it printed: %s", strings.TrimSpace(string(out)))
+	}
+	return strconv.ParseFloat(string(m[1]), 64)
+}
+
+// judge compares medians: theirs did not run in our rounds.
+func (c *contest) judge(found rounds) {
+	for _, p := range c.peers {
+		if p.ours == "" {
+			continue
+		}
+		theirs, ours := median(c.seen[key(p.name, streamClients)]), found.perSecond(p.ours)
+		c.report.add(Figure{Name: "floor_" + strings.ReplaceAll(p.ours, " ", "_"), Value: math.Abs(theirs/ours - 1), Goal: peerNear, AtMost: true,
+			Of: fmt.Sprintf("ours %.0f/s, theirs %.0f/s", ours, theirs)})
+	}
+	for _, shape := range []struct {
+		name    string
+		clients int
+		goal    float64
+	}{{"streamed", streamClients, 2}, {"submitted", submitClients, 4}} {
+		best, who := 0.0, "nobody"
+		for _, p := range c.peers {
+			if m := median(c.seen[key(p.name, shape.clients)]); p.ours == "" && m > best {
+				best, who = m, p.name
+			}
+		}
+		ours := found.perSecond(shape.name)
+		c.report.add(Figure{Name: shape.name + "_peers", Value: ours / max(1, best), Goal: shape.goal,
+			Of: fmt.Sprintf("turnd %.0f/s; the best engine is %s with %.0f/s", ours, who, best)})
+	}
+}

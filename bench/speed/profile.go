@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/turnd/turnd/bench/speed/load"
+)
+
+// profiled is how long a profile is taken.
+const profiled = 10 * time.Second
+
+// profile takes profiles of turnd's CPU and allocations under streamed turns, writes them beside the programs, and prints their
+// heads, and what its statements cost Postgres.
+func profile(s *stage) error {
+	provider, err := s.provider(streamed(streamDeltas))
+	if err != nil {
+		return err
+	}
+	turnd, err := s.service(provider.Addr, nil, "--ops-listen", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	spec := load.Spec{
+		Shape: load.Turn, Target: turnd.Listen, Clients: streamClients, Deltas: streamDeltas,
+		Watch: map[string]int{"turnd": turnd.PID(), "provider": provider.PID(), "postgres": s.pg.server.PID()},
+	}
+	warm := 2 * time.Second
+	if err := s.rehearse(pace{warm: warm, window: profiled}, []entrant{{"turnd", spec}}); err != nil {
+		return err
+	}
+	spec.Warm, spec.Window = warm, profiled
+	if err := s.pg.forget(s.ctx); err != nil {
+		return err
+	}
+	taken := make(chan error, 1)
+	go func() {
+		select {
+		case <-time.After(warm):
+		case <-s.ctx.Done():
+		}
+		taken <- s.take(turnd, "cpu", fmt.Sprintf("profile?seconds=%d", int(profiled.Seconds())))
+	}()
+	r, err := s.load(spec)
+	if err := <-taken; err != nil {
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.take(turnd, "allocs", "allocs"); err != nil {
+		return err
+	}
+	fmt.Printf("%.0f turns/s, CPU a turn, ms: %s\n", r.PerSecond(), cpuWords(r.CPU))
+	for _, name := range []string{"cpu", "allocs"} {
+		if err := s.top(name); err != nil {
+			return err
+		}
+	}
+	return s.pg.statements(s.ctx, r.Turns)
+}
+
+func (s *stage) profileFile(name string) string {
+	return filepath.Join(filepath.Dir(s.self), "turnd-"+name+".pprof")
+}
+
+// take writes a profile of turnd to a file.
+func (s *stage) take(turnd *server, name, path string) error {
+	data, err := get(s.ctx, "http://"+turnd.Ops+"/debug/pprof/"+path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(s.profileFile(name), data, 0o644) //nolint:gosec // a profile holds no secret
+}
+
+// top prints the heads of a profile: by what functions do themselves, and with what they call.
+func (s *stage) top(name string) error {
+	for _, order := range []string{"-flat", "-cum"} {
+		args := []string{"tool", "pprof", "-top", order, "-nodecount=40"}
+		if name == "allocs" {
+			args = append(args, "-sample_index=alloc_objects")
+		}
+		out, err := exec.CommandContext(s.ctx, "go", append(args, s.turnd, s.profileFile(name))...).Output()
+		if err != nil {
+			return fmt.Errorf("read the profile: %w", err)
+		}
+		fmt.Printf("--- %s %s\n%s", name, strings.TrimPrefix(order, "-"), out)
+	}
+	return nil
+}
