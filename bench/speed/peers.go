@@ -54,28 +54,30 @@ func benchPeers(s *stage) error {
 	if err != nil {
 		return err
 	}
-	found, err := b.scene("turnd and our floors", entrants...)
-	if err != nil {
+	if err := c.play(entrants); err != nil {
 		return err
 	}
-	if err := c.play(); err != nil {
-		return err
-	}
-	c.judge(found)
+	c.judge()
 	return b.report.close(s, "bench-peers")
 }
 
-// contest is the programs of others, and their turns a second, by name and clients.
+// contest is the programs of others, and what was measured, by name and, for theirs, clients.
 type contest struct {
 	*bench
 	dsn   string
 	peers []peer
-	seen  map[string][]float64
+	found rounds               // of turnd and of our floors
+	seen  map[string][]float64 // of the peers, turns a second
 }
 
-// newContest builds the programs. An engine whose server is not there is left out, and that is said.
+// newContest builds the programs, from a copy, since their checksums may have to be completed. An engine whose server is not
+// there is left out, and that is said.
 func (b *bench) newContest(dir string) (*contest, error) {
-	c := &contest{bench: b, seen: map[string][]float64{}}
+	c := &contest{bench: b, found: rounds{}, seen: map[string][]float64{}}
+	sources, err := b.copyPeers(dir)
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range peers {
 		if p.name == "restate" {
 			if err := b.startRestate(dir); err != nil {
@@ -83,16 +85,35 @@ func (b *bench) newContest(dir string) (*contest, error) {
 				continue
 			}
 		}
-		cmd := exec.CommandContext(b.ctx, "go", "build", "-o", filepath.Join(b.dir, "peer-"+p.name), "./cmd/"+p.name)
-		cmd.Dir = dir
+		cmd := exec.CommandContext(b.ctx, "go", "build", "-mod=mod", "-o", filepath.Join(b.dir, "peer-"+p.name), "./cmd/"+p.name)
+		cmd.Dir = sources
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("build %s: %w: %s", p.name, err, out)
 		}
 		c.peers = append(c.peers, p)
 	}
-	var err error
 	c.dsn, err = b.pg.create(b.ctx, "peers")
 	return c, err
+}
+
+// copyPeers copies the programs' sources.
+func (b *bench) copyPeers(dir string) (string, error) {
+	sources := filepath.Join(b.dir, "peers")
+	for _, part := range []string{"cmd", "load"} {
+		if err := os.CopyFS(filepath.Join(sources, part), os.DirFS(filepath.Join(dir, part))); err != nil {
+			return "", err
+		}
+	}
+	for _, file := range []string{"go.mod", "go.sum"} {
+		data, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(filepath.Join(sources, file), data, 0o600); err != nil {
+			return "", err
+		}
+	}
+	return sources, nil
 }
 
 // startRestate starts Restate's server, where there is one, and waits until it listens.
@@ -148,25 +169,42 @@ func (c *contest) ours() ([]entrant, error) {
 	}, nil
 }
 
-func (c *contest) play() error {
+// play measures turnd, our floors and then theirs in each round.
+func (c *contest) play(entrants []entrant) error {
 	p := c.pace()
-	for round := range p.rounds {
+	p.window = max(p.window, crowdWindow)
+	c.report.Rounds["peers"] = c.found
+	if err := c.rehearse(p, entrants); err != nil {
+		return err
+	}
+	for n := range p.rounds {
+		if err := c.round(n, p, entrants, c.found); err != nil {
+			return err
+		}
 		for _, peer := range c.peers {
-			for _, clients := range []int{streamClients, submitClients} {
-				if peer.ours != "" && clients != streamClients {
-					continue
-				}
-				if err := c.pg.settle(c.ctx); err != nil {
-					return err
-				}
-				perSecond, err := c.run(peer.name, clients, p.window)
-				if err != nil {
-					return fmt.Errorf("%s: %w", peer.name, err)
-				}
-				fmt.Printf("round %d  %-22s %8.0f turns/s  of %d clients\n", round+1, peer.name, perSecond, clients)
-				c.seen[key(peer.name, clients)] = append(c.seen[key(peer.name, clients)], perSecond)
+			if err := c.peerRound(n, p, peer); err != nil {
+				return fmt.Errorf("%s: %w", peer.name, err)
 			}
 		}
+	}
+	return nil
+}
+
+// peerRound measures an engine with as many clients as each shape has, and a floor with those of the streamed one.
+func (c *contest) peerRound(n int, p pace, peer peer) error {
+	for _, clients := range []int{streamClients, submitClients} {
+		if peer.ours != "" && clients != streamClients {
+			continue
+		}
+		if err := c.pg.settle(c.ctx); err != nil {
+			return err
+		}
+		perSecond, err := c.run(peer.name, clients, p.window)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("round %d  %-14s %8.0f turns/s  of %d clients\n", n+1, peer.name, perSecond, clients)
+		c.seen[key(peer.name, clients)] = append(c.seen[key(peer.name, clients)], perSecond)
 	}
 	return nil
 }
@@ -190,13 +228,13 @@ func (c *contest) run(name string, clients int, d time.Duration) (float64, error
 	return strconv.ParseFloat(string(m[1]), 64)
 }
 
-// judge compares medians: theirs did not run in our rounds.
-func (c *contest) judge(found rounds) {
+// judge compares medians.
+func (c *contest) judge() {
 	for _, p := range c.peers {
 		if p.ours == "" {
 			continue
 		}
-		theirs, ours := median(c.seen[key(p.name, streamClients)]), found.perSecond(p.ours)
+		theirs, ours := median(c.seen[key(p.name, streamClients)]), c.found.perSecond(p.ours)
 		c.report.add(Figure{Name: "floor_" + strings.ReplaceAll(p.ours, " ", "_"), Value: math.Abs(theirs/ours - 1), Goal: peerNear, AtMost: true,
 			Of: fmt.Sprintf("ours %.0f/s, theirs %.0f/s", ours, theirs)})
 	}
@@ -211,7 +249,7 @@ func (c *contest) judge(found rounds) {
 				best, who = m, p.name
 			}
 		}
-		ours := found.perSecond(shape.name)
+		ours := c.found.perSecond(shape.name)
 		c.report.add(Figure{Name: shape.name + "_peers", Value: ours / max(1, best), Goal: shape.goal,
 			Of: fmt.Sprintf("turnd %.0f/s; the best engine is %s with %.0f/s", ours, who, best)})
 	}

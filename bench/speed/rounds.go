@@ -32,26 +32,34 @@ func (s *stage) compete(p pace, entrants ...entrant) (rounds, error) {
 	if err := s.rehearse(p, entrants); err != nil {
 		return nil, err
 	}
-	for round := range p.rounds {
-		for i := range entrants {
-			e := entrants[(round+i)%len(entrants)]
-			e.spec.Warm, e.spec.Window = p.warm, p.window
-			if err := s.pg.settle(s.ctx); err != nil {
-				return nil, err
-			}
-			r, err := s.load(e.spec)
-			if err == nil && r.Turns == 0 {
-				err = errors.New("no turn ended inside the window")
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", e.name, err)
-			}
-			fmt.Printf("round %d  %-22s %8.0f turns/s  p50 %7.2f ms  p99 %7.2f ms  CPU a turn, ms: %s\n",
-				round+1, e.name, r.PerSecond(), r.P50, r.P99, cpuWords(r.CPU))
-			found[e.name] = append(found[e.name], r)
+	for n := range p.rounds {
+		if err := s.round(n, p, entrants, found); err != nil {
+			return nil, err
 		}
 	}
 	return found, nil
+}
+
+// round measures each entrant once.
+func (s *stage) round(n int, p pace, entrants []entrant, found rounds) error {
+	for i := range entrants {
+		e := entrants[(n+i)%len(entrants)]
+		e.spec.Warm, e.spec.Window = p.warm, p.window
+		if err := s.pg.settle(s.ctx); err != nil {
+			return err
+		}
+		r, err := s.load(e.spec)
+		if err == nil && r.Turns == 0 {
+			err = errors.New("no turn ended inside the window")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
+		fmt.Printf("round %d  %-14s %8.0f turns/s  p50 %8.2f ms  p99 %8.2f ms  CPU a turn, ms: %s\n",
+			n+1, e.name, r.PerSecond(), r.P50, r.P99, cpuWords(r.CPU))
+		found[e.name] = append(found[e.name], r)
+	}
+	return nil
 }
 
 func (s *stage) rehearse(p pace, entrants []entrant) error {
@@ -67,6 +75,9 @@ func (s *stage) rehearse(p pace, entrants []entrant) error {
 func cpuWords(cpu map[string]float64) string {
 	var words []string
 	for name, ms := range cpu {
+		if ms < 0.0005 {
+			continue
+		}
 		words = append(words, fmt.Sprintf("%s %.3f", name, ms))
 	}
 	slices.Sort(words)
