@@ -102,6 +102,7 @@ type Service struct {
 	stopLast context.CancelFunc
 
 	nudges    nudges
+	repeats   repeatCounts
 	takeovers takeovers
 	burials   burials
 	lines     lines
@@ -158,6 +159,7 @@ func (s *Service) Run(ctx context.Context) error {
 	})
 	wg.Go(func() { every(ctx, s.set.Sweep, s.rounds.noted(sweepRounds, s.tidy)) })
 	wg.Go(func() { every(ctx, s.set.Sweep, s.eraseDeleted) })
+	wg.Go(func() { every(ctx, s.set.Sweep, s.storeRepeats) })
 	wg.Go(func() { s.keepSettled(ctx) })
 	wg.Go(func() { every(ctx, s.set.Sweep, s.tidyQuotas) })
 	wg.Go(func() { s.keepReconciled(ctx) })
@@ -232,6 +234,7 @@ func (s *Service) Drain(ctx context.Context, hard time.Duration) error {
 	s.stop(errShutdown)
 	s.stopLast()
 	s.settleDue(context.Background())
+	s.storeLastRepeats(ctx, hard)
 	retire, cancel := context.WithTimeout(context.WithoutCancel(ctx), hard)
 	defer cancel()
 	err := s.lease.retire(retire)

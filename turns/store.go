@@ -25,6 +25,7 @@ type Store interface {
 	Deletions
 	Reader
 	Ledger
+	Stories
 	Spendings
 	Gauge
 	Conversations
@@ -355,6 +356,8 @@ type Takeover struct {
 	MaxCalls int
 	// Traceparent is the span context of the takeover, which takes the place of the claim's; empty without one.
 	Traceparent string
+	// Way is how it is gone on with, for its story.
+	Way TakeoverWay
 }
 
 // TakeoverResult answers one Takeover.

@@ -42,26 +42,10 @@ func (t *takeovers) has(id ReplyID) bool {
 	return t.ids[id]
 }
 
-// way is how a reply of a dead worker is gone on with.
-type way string
-
-const (
-	// wayNone: it is not; it is swept.
-	wayNone way = ""
-	// wayFree: its last call is known not to have been sent, or to be over, and nothing was written. The next one is made.
-	wayFree way = "free"
-	// wayAgain: the endpoint enforces the key that the open call carries, so the same request under the same key is no second
-	// generation. Its answer comes from the beginning and must repeat what is stored.
-	wayAgain way = "again"
-	// wayAsk: the provider can be asked what became of the open call, and be listened to while it goes on with it.
-	wayAsk way = "ask"
-	// wayReplace: nobody can say, and policy wants another call, which is another reply's.
-	wayReplace way = "replace"
-)
-
 // takeover is a stale reply on its way to a new owner.
 type takeover struct {
-	way way
+	// way is how it is gone on with; empty: it is not, and is swept.
+	way TakeoverWay
 	// call is the newest open call, and route who it was sent to.
 	call    OpenCall
 	route   Route
@@ -80,7 +64,7 @@ func (s *Service) takeOver(ctx context.Context, stale StaleReply, r Reply) (take
 	}
 	t := s.wayOf(stale, r)
 	switch {
-	case t.way == wayNone:
+	case t.way == "":
 		return false, nil
 	case !s.lease.holds(owner) || !s.admission.try(Caller{}):
 		// This worker has no room for it, or is leaving; another may have, and gets another lease's time to find it.
@@ -103,9 +87,9 @@ func (s *Service) wayOf(stale StaleReply, r Reply) (t takeover) {
 	}
 	spent := r.Calls >= s.set.MaxCalls
 	if len(stale.OpenCalls) == 0 {
-		t.route, t.way = s.routeOf(r.Model, r.Endpoint, r.ProviderModel), wayFree
+		t.route, t.way = s.routeOf(r.Model, r.Endpoint, r.ProviderModel), TakenFree
 		if spent || r.Length > 0 || t.route.Endpoint == "" {
-			t.way = wayNone
+			t.way = ""
 		}
 		return t
 	}
@@ -115,14 +99,14 @@ func (s *Service) wayOf(stale StaleReply, r Reply) (t takeover) {
 	switch {
 	case t.route.Endpoint == "": // it is not configured any more
 	case !t.call.Submitted && !spent && r.Length == 0:
-		t.way = wayFree
+		t.way = TakenFree
 	case askable(caps, t.call.ResponseID):
-		t.way = wayAsk
+		t.way = TakenAsked
 	case spent:
 	case resendable(caps, t.call.Age) && t.call.Credential == t.route.Credential:
-		t.way = wayAgain
+		t.way = TakenAgain
 	case r.OnAmbiguous == OnAmbiguousRetry:
-		t.way = wayReplace
+		t.way = TakenReplaced
 	}
 	return t
 }
@@ -175,15 +159,15 @@ func (r *run) begin(ctx context.Context, t takeover, row Reply) {
 	r.callBegun = time.Now().Add(-t.call.Age)
 	r.sentAt = r.callBegun
 	switch t.way {
-	case wayFree:
+	case TakenFree:
 		// How long the provider wanted to be left alone died with the last owner.
 		r.rest = backoff(r.set.Backoff, row.Calls, r.random)
 		return
-	case wayAgain:
+	case TakenAgain:
 		r.log, r.owes, r.taken = newRepeatLog(r.log, row.Content), true, row.Length
 	default:
 		r.layer = LayerTakeover
-		r.session, r.unsent, r.asked = t.call.Session, false, t.way == wayReplace
+		r.session, r.unsent, r.asked = t.call.Session, false, t.way == TakenReplaced
 		if t.call.ResponseID != "" {
 			r.responseID.Store(&t.call.ResponseID)
 			r.noted = t.call.ResponseID
@@ -243,8 +227,8 @@ func (s *Service) planTakeover(ctx context.Context, t *takeover, stale StaleRepl
 	if t.pending, err = s.rebuild(ctx, t, stale.Key, r, owner); err != nil {
 		return err
 	}
-	t.item = Takeover{Fence: r.fence(stale.Key), StoredLength: r.Length, Owner: owner, MaxCalls: s.set.MaxCalls}
-	if t.way == wayAsk || t.way == wayReplace {
+	t.item = Takeover{Way: t.way, Fence: r.fence(stale.Key), StoredLength: r.Length, Owner: owner, MaxCalls: s.set.MaxCalls}
+	if t.way == TakenAsked || t.way == TakenReplaced {
 		t.pending.claim.Call = t.call.row(t.route)
 		return nil
 	}
@@ -312,7 +296,7 @@ func (s *Service) rebuild(ctx context.Context, t *takeover, key ConversationKey,
 	request := built.Request
 	s.countRebuilt(ctx, r, request)
 	if same := built.Start == r.WindowStart && bytes.Equal(request.Hash[:], r.RequestHash); !same {
-		if r.OnPartial == OnPartialContinue && t.way != wayReplace {
+		if r.OnPartial == OnPartialContinue && t.way != TakenReplaced {
 			// It may have been asked to go on from an earlier attempt, and where its own text begins then is not stored.
 			return pendingRun{}, errOtherRequest
 		}
@@ -334,7 +318,7 @@ func (s *Service) rebuild(ctx context.Context, t *takeover, key ConversationKey,
 // keptRequest is a request that can't be built again, from the body that was kept of it. Where it is not to be sent again
 // what was built will do.
 func (s *Service) keptRequest(ctx context.Context, t *takeover, key ConversationKey, built Request) (Request, error) {
-	if t.way == wayAsk || t.way == wayReplace {
+	if t.way == TakenAsked || t.way == TakenReplaced {
 		return built, nil
 	}
 	if !t.call.HasBody {

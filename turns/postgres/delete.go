@@ -168,6 +168,8 @@ WITH marked AS (
 	WHERE u.conversation_key = @key AND u.id = ANY (@turns::uuid[])
 ), dropped AS (
 	DELETE FROM reply_chunks k WHERE k.conversation_key = @key AND k.reply_id = ANY (@replies::uuid[])
+), untold AS (
+	DELETE FROM reply_takeovers o WHERE o.conversation_key = @key AND o.reply_id = ANY (@replies::uuid[])
 )
 DELETE FROM turns r WHERE r.conversation_key = @key AND r.id = ANY (@replies::uuid[]) AND r.role = 'assistant'`
 

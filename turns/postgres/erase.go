@@ -47,6 +47,11 @@ DELETE FROM conversation_defaults d USING (
 	SELECT version FROM conversation_defaults WHERE conversation_key = @key LIMIT @limit) o
 WHERE d.conversation_key = @key AND d.version = o.version`
 
+const eraseTakeovers = `
+DELETE FROM reply_takeovers o USING (
+	SELECT reply_id, epoch FROM reply_takeovers WHERE conversation_key = @key LIMIT @limit) d
+WHERE o.conversation_key = @key AND o.reply_id = d.reply_id AND o.epoch = d.epoch`
+
 // What is open is settled while its turn's rows are there.
 const openSharesOfDeleted = `
 SELECT r.conversation_key, r.turn_id, r.generation FROM conversations c JOIN quota_reservations r ON r.conversation_key = c.conversation_key
@@ -95,7 +100,7 @@ func eraseIn(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, limit int64) (l
 	if err != nil || len(found) == 0 {
 		return false, err
 	}
-	for _, sql := range []string{eraseChunks, eraseRows, eraseDefaults, eraseShares} {
+	for _, sql := range []string{eraseChunks, eraseTakeovers, eraseRows, eraseDefaults, eraseShares} {
 		tag, err := tx.Exec(ctx, sql, args)
 		if err != nil || tag.RowsAffected() == limit {
 			return true, err

@@ -86,8 +86,8 @@ WITH living AS (
 		input_tokens = 0, cache_read_tokens = 0, cache_write_tokens = 0, output_tokens = 0, reasoning_tokens = 0,
 		token_source = '', wasted_tokens = 0, cost_micros = 0, provider_calls = 0
 	FROM fit i WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id AND` + endedOutside + `
-	RETURNING t.conversation_key, t.id, t.responds_to, t.log_len
-), stored AS (
+	RETURNING t.conversation_key, t.id, t.responds_to, t.log_len, t.epoch
+), ` + told + `, stored AS (
 	INSERT INTO reply_chunks (conversation_key, reply_id, start_offset, end_offset, pieces)
 	SELECT e.conversation_key, e.id, 0, e.log_len, @pieces FROM ended e WHERE e.log_len > 0
 ), opened AS (
@@ -120,7 +120,7 @@ func revivalArgs(r turns.Revival, stored uint32) (pgx.NamedArgs, error) {
 		"key": zeronull.UUID(r.Fence.Key), "reply": zeronull.UUID(r.Fence.Reply.UUID), "epoch": r.Fence.Epoch,
 		"owner": zeronull.UUID(r.Fence.Owner.UUID), "new_owner": zeronull.UUID(r.Owner.UUID), "pieces": string(pieces),
 		"stored": int64(stored), "length": int64(r.Length), "deadline_us": r.Deadline.Microseconds(), "call": zeronull.UUID(r.Call.UUID),
-		"revivable": revivable(),
+		"revivable": revivable(), "way": string(turns.TakenBack),
 	}, nil
 }
 

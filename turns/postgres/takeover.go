@@ -43,13 +43,23 @@ WITH` + outcomes + `, living AS (
 	FROM fit i WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id AND` + fence + `
 	RETURNING t.conversation_key, t.id, t.responds_to, t.generation, t.epoch, t.calls, NOT i.newest AS keeps,
 		COALESCE((EXTRACT(EPOCH FROM t.deadline_at - clock_timestamp()) * 1000000)::bigint, 0) AS left_us
-), ` + closeAll + `, opened AS (
+), ` + told + `, ` + closeAll + `, opened AS (
 	INSERT INTO provider_calls (` + openColumns + `)
 	SELECT e.conversation_key, l.tenant, l.conversation_id, e.responds_to, e.generation, e.id, e.epoch, clock_timestamp(),` +
 	fromCall + `
 	FROM ended e JOIN locked l ON l.conversation_key = e.conversation_key JOIN fit i ON i.newest
 )
 SELECT calls, left_us FROM ended`
+
+// told notes in the story of a reply that it came to another owner, from its row e and the item that moved it.
+const told = `told AS (
+	INSERT INTO reply_takeovers (conversation_key, reply_id, epoch, way, from_worker, from_name, to_worker, to_name, create_time)
+	SELECT e.conversation_key, e.id, e.epoch, @way, i.owner, COALESCE(f.name, ''), i.new_owner, COALESCE(n.name, ''), clock_timestamp()
+	FROM ended e CROSS JOIN fit i
+	LEFT JOIN workers f ON f.worker_id = i.owner
+	LEFT JOIN workers n ON n.worker_id = i.new_owner
+	ON CONFLICT (conversation_key, reply_id, epoch) DO NOTHING
+)`
 
 type takenRow struct {
 	Calls  int
@@ -70,7 +80,7 @@ func takeoverArgs(t turns.Takeover) pgx.NamedArgs {
 	args := pgx.NamedArgs{
 		"key": zeronull.UUID(t.Fence.Key), "reply": zeronull.UUID(t.Fence.Reply.UUID), "epoch": t.Fence.Epoch,
 		"owner": zeronull.UUID(t.Fence.Owner.UUID), "new_owner": zeronull.UUID(t.Owner.UUID), "stored": int64(t.StoredLength),
-		"max_epoch": int64(turns.MaxEpoch), "max_calls": t.MaxCalls, "traceparent": t.Traceparent,
+		"max_epoch": int64(turns.MaxEpoch), "max_calls": t.MaxCalls, "way": string(t.Way), "traceparent": t.Traceparent,
 	}
 	addCalls(args, []turns.NewCall{t.Call})
 	addOutcomes(args, t.Closed)

@@ -190,6 +190,8 @@ const eraseTurn = `UPDATE turns SET erased = 1, content = '', options = '', wait
 
 const eraseReply = `DELETE FROM turns WHERE conversation_key = @key AND id = @reply AND role = 'assistant'`
 
+const untellTakeovers = `DELETE FROM reply_takeovers WHERE conversation_key = @key AND reply_id = @reply`
+
 // endTree ends what runs of what tree has read.
 func (t *tx) endTree(key turns.ConversationKey, tree []treeRow) (ended []turns.EndedReply, err error) {
 	for _, r := range tree {
@@ -232,11 +234,10 @@ func (t *tx) eraseTree(key turns.ConversationKey, tree []treeRow) (d turns.Delet
 			continue
 		}
 		args := []any{arg("key", key[:]), blob("reply", r.id)}
-		if _, err := t.exec(deleteChunks, args...); err != nil {
-			return d, err
-		}
-		if _, err := t.exec(eraseReply, args...); err != nil {
-			return d, err
+		for _, text := range []string{deleteChunks, untellTakeovers, eraseReply} {
+			if _, err := t.exec(text, args...); err != nil {
+				return d, err
+			}
 		}
 	}
 	return d, nil

@@ -21,6 +21,9 @@ const isToErase = `SELECT 1 FROM conversations WHERE conversation_key = @key AND
 const eraseChunks = `DELETE FROM reply_chunks WHERE rowid IN (
 	SELECT rowid FROM reply_chunks WHERE conversation_key = @key LIMIT @limit)`
 
+const eraseTakeovers = `DELETE FROM reply_takeovers WHERE rowid IN (
+	SELECT rowid FROM reply_takeovers WHERE conversation_key = @key LIMIT @limit)`
+
 const eraseDefaults = `DELETE FROM conversation_defaults WHERE rowid IN (
 	SELECT rowid FROM conversation_defaults WHERE conversation_key = @key LIMIT @limit)`
 
@@ -45,7 +48,7 @@ func (s *Store) EraseConversation(ctx context.Context, key turns.ConversationKey
 		if err != nil || !found {
 			return err
 		}
-		for _, erase := range []func(turns.ConversationKey, int) (bool, error){t.settleLeft, t.eraseChunks, t.eraseRows, t.eraseDefaults, t.eraseShares} {
+		for _, erase := range []func(turns.ConversationKey, int) (bool, error){t.settleLeft, t.eraseChunks, t.eraseTakeovers, t.eraseRows, t.eraseDefaults, t.eraseShares} {
 			if left, err = erase(key, limit); err != nil || left {
 				return err
 			}
@@ -61,6 +64,11 @@ func (s *Store) EraseConversation(ctx context.Context, key turns.ConversationKey
 
 func (t *tx) eraseChunks(key turns.ConversationKey, limit int) (more bool, err error) {
 	n, err := t.exec(eraseChunks, arg("key", key[:]), arg("limit", limit))
+	return n == int64(limit), err
+}
+
+func (t *tx) eraseTakeovers(key turns.ConversationKey, limit int) (more bool, err error) {
+	n, err := t.exec(eraseTakeovers, arg("key", key[:]), arg("limit", limit))
 	return n == int64(limit), err
 }
 

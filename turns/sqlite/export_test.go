@@ -42,5 +42,8 @@ var Statements = map[string]string{
 	"openSharesOfTurn": openSharesOfTurn, "openSharesOfConversation": openSharesOfConversation, "eraseShares": eraseShares,
 	"openCharge": openCharge, "forgetQuotas": forgetQuotas, "forgetShares": forgetShares,
 	"createKey": createKey, "findKey": findKey, "listKeys": listKeys, "listKeysOf": listKeysOf, "revokeKey": revokeKey,
+	"storyTurn": storyTurn, "storyReplies": storyReplies, "storyTakeovers": storyTakeovers, "storyCalls": storyCalls,
+	"storyRepeats": storyRepeats, "addRepeats": addRepeats, "sumRepeats": sumRepeats, "sumRepeatsOf": sumRepeatsOf,
+	"tellTakeover": tellTakeover, "untellTakeovers": untellTakeovers, "eraseTakeovers": eraseTakeovers,
 	"suspend": suspend, "reinstate": reinstate, "isSuspended": isSuspended, "listSuspended": listSuspended,
 }

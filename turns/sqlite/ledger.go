@@ -122,11 +122,7 @@ const (
 )
 
 func filterArgs(f turns.LedgerFilter, more ...any) []any {
-	before := int64(1<<63 - 1)
-	if !f.Before.IsZero() {
-		before = f.Before.UnixMicro()
-	}
-	args := append(more, arg("tenant", string(f.Tenant)), arg("from", fromTime(f.From)), arg("before", before), blob("turn", f.Turn.UUID),
+	args := append(more, arg("tenant", string(f.Tenant)), arg("from", fromTime(f.From)), arg("before", beforeTime(f.Before)), blob("turn", f.Turn.UUID),
 		arg("provider", f.Provider), arg("model", f.Model))
 	if f.Key != nil {
 		args = append(args, arg("key", f.Key[:]))
@@ -138,6 +134,14 @@ func filterArgs(f turns.LedgerFilter, more ...any) []any {
 func fromTime(t time.Time) int64 {
 	if t.IsZero() {
 		return -1 << 63
+	}
+	return t.UnixMicro()
+}
+
+// beforeTime is a time as it is stored; the zero time is after all.
+func beforeTime(t time.Time) int64 {
+	if t.IsZero() {
+		return 1<<63 - 1
 	}
 	return t.UnixMicro()
 }

@@ -125,6 +125,9 @@ func (s *Store) Revive(ctx context.Context, r turns.Revival) (won bool, err erro
 		if err != nil || !won {
 			return false, err
 		}
+		if err := t.tell(f, r.Owner, turns.TakenBack); err != nil {
+			return false, err
+		}
 		if _, err := t.exec(reopenCall, key, reply, blob("call", r.Call.UUID)); err != nil {
 			return false, err
 		}

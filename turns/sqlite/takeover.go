@@ -32,6 +32,9 @@ func (s *Store) TakeOver(ctx context.Context, v turns.Takeover) (turns.TakeoverR
 		if err != nil || !result.Won {
 			return err
 		}
+		if err := t.tell(v.Fence, v.Owner, v.Way); err != nil {
+			return err
+		}
 		if err := t.closeCalls(v.Fence, v.Closed, !spends); err != nil || !spends {
 			return err
 		}
@@ -41,4 +44,16 @@ func (s *Store) TakeOver(ctx context.Context, v turns.Takeover) (turns.TakeoverR
 		return turns.TakeoverResult{}, err
 	}
 	return result, nil
+}
+
+const tellTakeover = `INSERT INTO reply_takeovers (conversation_key, reply_id, epoch, way, from_worker, from_name, to_worker, to_name,
+		create_time)
+	VALUES (@key, @reply, @epoch + 1, @way, @owner, COALESCE((SELECT name FROM workers WHERE worker_id = @owner), ''),
+		@new_owner, COALESCE((SELECT name FROM workers WHERE worker_id = @new_owner), ''), @now)
+	ON CONFLICT (conversation_key, reply_id, epoch) DO NOTHING`
+
+// tell notes in the story of a reply that it came to another owner, from the fence that it had.
+func (t *tx) tell(f turns.Fence, owner turns.WorkerID, way turns.TakeoverWay) error {
+	_, err := t.exec(tellTakeover, fenceArgs(f, blob("new_owner", owner.UUID), arg("way", string(way)), arg("now", t.now))...)
+	return err
 }

@@ -409,6 +409,22 @@ func (f *Faults) SumCalls(ctx context.Context, filter turns.LedgerFilter) (turns
 	return spoil(ctx, f, "SumCalls", func() (turns.LedgerSums, error) { return f.store.SumCalls(ctx, filter) })
 }
 
+// ReadStory implements turns.Store.
+func (f *Faults) ReadStory(ctx context.Context, q turns.StoryQuery) (turns.Story, error) {
+	return spoil(ctx, f, "ReadStory", func() (turns.Story, error) { return f.store.ReadStory(ctx, q) })
+}
+
+// AddRepeats implements turns.Store.
+func (f *Faults) AddRepeats(ctx context.Context, repeats []turns.Repeats) error {
+	_, err := spoil(ctx, f, "AddRepeats", func() (struct{}, error) { return struct{}{}, f.store.AddRepeats(ctx, repeats) })
+	return err
+}
+
+// SumRepeats implements turns.Store.
+func (f *Faults) SumRepeats(ctx context.Context, filter turns.LedgerFilter) (map[turns.DeliverySource]int64, error) {
+	return spoil(ctx, f, "SumRepeats", func() (map[turns.DeliverySource]int64, error) { return f.store.SumRepeats(ctx, filter) })
+}
+
 // DeleteConversation implements turns.Store.
 func (f *Faults) DeleteConversation(ctx context.Context, key turns.ConversationKey) (turns.Deletion, error) {
 	return spoil(ctx, f, "DeleteConversation", func() (turns.Deletion, error) { return f.store.DeleteConversation(ctx, key) })
