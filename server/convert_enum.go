@@ -49,6 +49,10 @@ var (
 		"", turns.ClassOK, turns.ClassNotSent, turns.ClassTransient, turns.ClassThrottled, turns.ClassInFlightElsewhere,
 		turns.ClassAlreadyDone, turns.ClassAmbiguous, turns.ClassTerminal, turns.ClassCancelled,
 	}
+	callTries    = enum[turnsv1.CallTry, turns.CallTry]{"", turns.TryFirst, turns.TryRetry}
+	takeoverWays = enum[turnsv1.TakeoverWay, turns.TakeoverWay]{
+		"", turns.TakenFree, turns.TakenAgain, turns.TakenAsked, turns.TakenReplaced, turns.TakenBack,
+	}
 	deliveryResults = enum[turnsv1.DeliveryResult, turns.DeliveryResult]{
 		"", turns.ResultNew, turns.ResultAttached, turns.ResultReplayed, turns.ResultRetried, turns.ResultQueued,
 	}

@@ -51,6 +51,8 @@ func TestEveryEnumOfTheWireHasItsValuesInTheDomainAndBack(t *testing.T) {
 	holds(t, blockKinds, 0)
 	holds(t, toolChoiceModes, 0)
 	holds(t, callClasses, 0)
+	holds(t, callTries, 0)
+	holds(t, takeoverWays, 0)
 	holds(t, deliveryResults, 0)
 }
 

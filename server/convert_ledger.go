@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -30,7 +31,17 @@ func callFilterFromWire(f *turnsv1.LedgerFilter) (out turns.CallFilter, err erro
 	if out.Before, err = timeFromWire("filter.end_time", f.GetEndTime()); err != nil {
 		return out, err
 	}
-	out.Provider, out.Model = f.GetProvider(), f.GetModel()
+	out.Provider, out.Model, out.Endpoint, out.Wasted, out.Open = f.GetProvider(), f.GetModel(), f.GetEndpoint(), f.GetWasted(), f.GetOpen()
+	known := false
+	if out.Class, known = callClasses.domain(f.GetCallClass()); !known {
+		return out, invalidField("filter.call_class", "is not known")
+	}
+	if out.Try, known = callTries.domain(f.GetTry()); !known {
+		return out, invalidField("filter.try", "is not known")
+	}
+	if out.Layer = turns.Layer(f.GetLayer()); out.Layer != "" && !slices.Contains(turns.Layers(), out.Layer) {
+		return out, invalidField("filter.layer", "must be first, client, redelivery, takeover or provider")
+	}
 	return out, nil
 }
 

@@ -103,6 +103,16 @@ func (empty) ListCalls(context.Context, turns.Caller, turns.CallFilter, int, str
 	return nil, "", nil
 }
 
+func (empty) SumRepeats(context.Context, turns.Caller, turns.CallFilter) (map[turns.Layer]int64, error) {
+	return nil, nil
+}
+
+func (empty) SweepNow(context.Context) (turns.Swept, error) { return turns.Swept{}, nil }
+
+func (empty) Explain(context.Context, turns.Caller, turns.ConversationID, turns.RowID) (turns.Story, error) {
+	return turns.Story{}, nil
+}
+
 func (empty) SumCalls(context.Context, turns.Caller, turns.CallFilter) (turns.LedgerSums, error) {
 	return turns.LedgerSums{}, nil
 }

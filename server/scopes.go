@@ -36,6 +36,8 @@ var scopes = map[string]access.Scope{
 	turnsv1.OperatorService_ListProviderCalls_FullMethodName: access.ScopeOperator,
 	turnsv1.OperatorService_SumProviderCalls_FullMethodName:  access.ScopeOperator,
 	turnsv1.OperatorService_ListWorkers_FullMethodName:       access.ScopeOperator,
+	turnsv1.OperatorService_ExplainTurn_FullMethodName:       access.ScopeOperator,
+	turnsv1.OperatorService_Sweep_FullMethodName:             access.ScopeOperator,
 }
 
 // checkScopes fails for a method that is served and has no scope, which nobody could be let in to.

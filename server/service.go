@@ -32,6 +32,9 @@ type Service interface {
 	ListCalls(ctx context.Context, caller turns.Caller, filter turns.CallFilter, pageSize int, pageToken string) (
 		page []turns.LedgerCall, nextPageToken string, err error)
 	SumCalls(context.Context, turns.Caller, turns.CallFilter) (turns.LedgerSums, error)
+	SumRepeats(context.Context, turns.Caller, turns.CallFilter) (map[turns.Layer]int64, error)
+	SweepNow(context.Context) (turns.Swept, error)
+	Explain(context.Context, turns.Caller, turns.ConversationID, turns.RowID) (turns.Story, error)
 	Workers(context.Context) ([]turns.WorkerStatus, error)
 	// Advice says what a client may do about a reply as it stands, and how long to wait first.
 	Advice(turns.Reply) (turns.Advice, time.Duration)

@@ -6,8 +6,7 @@ import (
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 )
 
-// SumProviderCalls sums the tenant's ledger. Repeated deliveries are counted by each worker's metrics and stored nowhere, so
-// duplicates stays empty.
+// SumProviderCalls sums the tenant's ledger and its repeated deliveries.
 func (o operatorService) SumProviderCalls(ctx context.Context, req *turnsv1.SumProviderCallsRequest) (*turnsv1.SumProviderCallsResponse, error) {
 	filter, err := callFilterFromWire(req.GetFilter())
 	if err != nil {
@@ -16,6 +15,14 @@ func (o operatorService) SumProviderCalls(ctx context.Context, req *turnsv1.SumP
 	sums, err := o.cfg.Service.SumCalls(ctx, callerOf(ctx), filter)
 	if err != nil {
 		return nil, err
+	}
+	repeats, err := o.cfg.Service.SumRepeats(ctx, callerOf(ctx), filter)
+	if err != nil {
+		return nil, err
+	}
+	duplicates := map[string]int64{}
+	for layer, count := range repeats {
+		duplicates[string(layer)] = count
 	}
 	layers := map[string]*turnsv1.Usage{}
 	for layer, usage := range sums.Layers {
@@ -27,6 +34,7 @@ func (o operatorService) SumProviderCalls(ctx context.Context, req *turnsv1.SumP
 		FirstUsage:        usageToWire(sums.FirstUsage),
 		RetryUsage:        usageToWire(sums.RetryUsage),
 		WastedTokens:      sums.Wasted,
+		Duplicates:        duplicates,
 		RetryUsageByLayer: layers,
 		WastedCostMicros:  sums.WastedCost,
 	}, nil

@@ -111,7 +111,23 @@ type LedgerFilter struct {
 	Before   time.Time
 	Provider string
 	Model    string
+	Endpoint string
+	Class    CallClass
+	Layer    Layer
+	Try      CallTry
+	// Wasted chooses calls of which tokens were wasted, Open those without an outcome.
+	Wasted bool
+	Open   bool
 }
+
+// CallTry tells the first call of a user turn and generation from the others. Empty: either.
+type CallTry string
+
+// The tries.
+const (
+	TryFirst CallTry = "first"
+	TryRetry CallTry = "retry"
+)
 
 // LedgerQuery is one page of ListCalls: those after AfterTime, or at it with a greater id.
 type LedgerQuery struct {

@@ -48,11 +48,25 @@ type CallFilter struct {
 	Before   time.Time
 	Provider string
 	Model    string
+	Endpoint string
+	Class    CallClass
+	Layer    Layer
+	// Try chooses first calls of their turn and generation, or the others.
+	Try CallTry
+	// Wasted chooses calls of which tokens were wasted, Open those that have not ended.
+	Wasted bool
+	Open   bool
+}
+
+// ofCallsAlone reports whether it asks for what only calls have.
+func (f CallFilter) ofCallsAlone() bool {
+	return f.Provider != "" || f.Model != "" || f.Endpoint != "" || f.Class != "" || f.Try != "" || f.Wasted || f.Open
 }
 
 // of is the filter for one tenant.
 func (f CallFilter) of(tenant Tenant) (LedgerFilter, error) {
-	out := LedgerFilter{Tenant: tenant, Turn: f.Turn, From: f.From, Before: f.Before, Provider: f.Provider, Model: f.Model}
+	out := LedgerFilter{Tenant: tenant, Turn: f.Turn, From: f.From, Before: f.Before, Provider: f.Provider, Model: f.Model,
+		Endpoint: f.Endpoint, Class: f.Class, Layer: f.Layer, Try: f.Try, Wasted: f.Wasted, Open: f.Open}
 	switch {
 	case !f.Conversation.IsZero():
 		key := KeyOf(tenant, f.Conversation)

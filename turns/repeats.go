@@ -30,7 +30,7 @@ type repeatCounts struct {
 type repeatOf struct {
 	key   ConversationKey
 	turn  TurnID
-	layer DeliverySource
+	layer Layer
 }
 
 type repeated struct {
@@ -38,7 +38,7 @@ type repeated struct {
 	first, last time.Time
 }
 
-func (r *repeatCounts) note(key ConversationKey, turn TurnID, layer DeliverySource, at time.Time) {
+func (r *repeatCounts) note(key ConversationKey, turn TurnID, layer Layer, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.add(repeatOf{key, turn, layer}, repeated{1, at, at})

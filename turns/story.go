@@ -16,7 +16,7 @@ type Stories interface {
 	AddRepeats(ctx context.Context, repeats []Repeats) error
 	// SumRepeats sums repeated deliveries of a tenant by layer; those of one turn and layer count with the first of them. Of
 	// the filter it takes Tenant, Key, Turn, From and Before.
-	SumRepeats(ctx context.Context, f LedgerFilter) (map[DeliverySource]int64, error)
+	SumRepeats(ctx context.Context, f LedgerFilter) (map[Layer]int64, error)
 }
 
 // StoryQuery is one ReadStory. Of more replies and calls than those two the newest are read.
@@ -89,7 +89,7 @@ const (
 type Repeats struct {
 	Key   ConversationKey
 	Turn  TurnID
-	Layer DeliverySource
+	Layer Layer
 	Count int64
 	// FirstAge and LastAge are how long ago the first and the last of them came, when they are added.
 	FirstAge, LastAge time.Duration

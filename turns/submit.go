@@ -59,7 +59,7 @@ func (s *Service) Submit(ctx context.Context, caller Caller, d Delivery) (Submis
 			layer = SourceClientRetry
 		}
 		s.metrics.duplicate(ctx, string(layer))
-		s.repeats.note(sub.Key, sub.Turn.ID, layer, time.Now())
+		s.repeats.note(sub.Key, sub.Turn.ID, d.layer(), time.Now())
 	}
 	return sub, nil
 }

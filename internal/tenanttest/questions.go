@@ -12,8 +12,9 @@ import (
 //
 // Not all that succeeds for a stranger is a leak. CreateConversation, and a turn without a parent, may use any
 // conversation's id: it is free to everyone who has not used it himself, and what comes of it is the caller's own. The lists
-// and SumProviderCalls show the caller's own tenant, whatever a filter or a page token names. ListWorkers alone is the same
-// to all operators: workers serve every tenant, and it says nothing of what they serve.
+// and SumProviderCalls show the caller's own tenant, whatever a filter or a page token names. ListWorkers is the same to
+// all operators: workers serve every tenant, and it says nothing of what they serve. Sweep does for all tenants what every
+// worker does by itself, and names the replies of the caller's own.
 var questions = map[string]func(IDs) []proto.Message{
 	"TurnService.Turn": func(id IDs) []proto.Message {
 		cursor := &turnsv1.Cursor{ReplyId: id.Reply, Offset: 1}
@@ -128,6 +129,13 @@ var questions = map[string]func(IDs) []proto.Message{
 			&turnsv1.SumProviderCallsRequest{Filter: &turnsv1.LedgerFilter{ConversationId: id.Conversation, TurnId: id.Turn}},
 		}
 	},
+	"OperatorService.ExplainTurn": func(id IDs) []proto.Message {
+		return []proto.Message{
+			&turnsv1.ExplainTurnRequest{ConversationId: id.Conversation, TurnId: id.Turn},
+			&turnsv1.ExplainTurnRequest{ConversationId: id.Conversation, TurnId: id.Reply},
+		}
+	},
+	"OperatorService.Sweep":       func(IDs) []proto.Message { return []proto.Message{&turnsv1.SweepRequest{}} },
 	"OperatorService.ListWorkers": func(IDs) []proto.Message { return []proto.Message{&turnsv1.ListWorkersRequest{}} },
 }
 

@@ -108,7 +108,10 @@ const (
 	chosen = ` FROM provider_calls p
 WHERE p.tenant = @tenant AND p.create_time >= @from AND p.create_time < COALESCE(@before::timestamptz, 'infinity')
 	AND (@turn::uuid IS NULL OR p.turn_id = @turn::uuid) AND (@provider::text = '' OR p.provider = @provider::text)
-	AND (@model::text = '' OR p.model = @model::text)`
+	AND (@model::text = '' OR p.model = @model::text) AND (@endpoint::text = '' OR p.endpoint = @endpoint::text)
+	AND (@class::text = '' OR p.class = @class::text) AND (@layer::text = '' OR p.layer = @layer::text)
+	AND (@try::text = '' OR p.first = (@try::text = 'first')) AND (NOT @wasted::bool OR p.wasted_tokens > 0)
+	AND (NOT @open::bool OR p.class = '')`
 
 	chosenOf = chosen + ` AND p.conversation_key = @key`
 )
@@ -116,7 +119,8 @@ WHERE p.tenant = @tenant AND p.create_time >= @from AND p.create_time < COALESCE
 func filterArgs(f turns.LedgerFilter) pgx.NamedArgs {
 	args := pgx.NamedArgs{
 		"tenant": string(f.Tenant), "from": f.From, "before": zeronull.Timestamptz(f.Before), "turn": zeronull.UUID(f.Turn.UUID),
-		"provider": f.Provider, "model": f.Model,
+		"provider": f.Provider, "model": f.Model, "endpoint": f.Endpoint, "class": string(f.Class), "layer": string(f.Layer),
+		"try": string(f.Try), "wasted": f.Wasted, "open": f.Open,
 	}
 	if f.Key != nil {
 		args["key"] = zeronull.UUID(*f.Key)

@@ -71,7 +71,7 @@ type (
 		CreateTime           time.Time
 	}
 	repeatRow struct {
-		Layer               turns.DeliverySource
+		Layer               turns.Layer
 		Count               int64
 		FirstTime, LastTime time.Time
 	}
@@ -220,12 +220,12 @@ WHERE r.tenant = @tenant AND r.first_time >= @from AND r.first_time < COALESCE(@
 )
 
 type repeatSum struct {
-	Layer turns.DeliverySource
+	Layer turns.Layer
 	Count int64
 }
 
 // SumRepeats implements turns.Stories.
-func (s *Store) SumRepeats(ctx context.Context, f turns.LedgerFilter) (map[turns.DeliverySource]int64, error) {
+func (s *Store) SumRepeats(ctx context.Context, f turns.LedgerFilter) (map[turns.Layer]int64, error) {
 	sql := sumRepeats
 	if f.Key != nil {
 		sql = sumRepeatsOf
@@ -234,7 +234,7 @@ func (s *Store) SumRepeats(ctx context.Context, f turns.LedgerFilter) (map[turns
 	if err != nil {
 		return nil, mapRead("sum repeated deliveries", err)
 	}
-	sums := make(map[turns.DeliverySource]int64, len(rows))
+	sums := make(map[turns.Layer]int64, len(rows))
 	for _, r := range rows {
 		sums[r.Layer] = r.Count
 	}

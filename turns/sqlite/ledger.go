@@ -116,14 +116,17 @@ func (s *Store) ReadCall(ctx context.Context, key turns.ConversationKey, id turn
 const (
 	chosen = ` p.tenant = @tenant AND p.create_time >= @from AND p.create_time < @before
 		AND (@turn IS NULL OR p.turn_id = @turn) AND (@provider = '' OR p.provider = @provider)
-		AND (@model = '' OR p.model = @model)`
+		AND (@model = '' OR p.model = @model) AND (@endpoint = '' OR p.endpoint = @endpoint) AND (@class = '' OR p.class = @class)
+		AND (@layer = '' OR p.layer = @layer) AND (@try = '' OR p.first = (@try = 'first'))
+		AND (NOT @wasted OR p.wasted_tokens > 0) AND (NOT @open OR p.class = '')`
 
 	chosenOf = chosen + ` AND p.conversation_key = @key`
 )
 
 func filterArgs(f turns.LedgerFilter, more ...any) []any {
 	args := append(more, arg("tenant", string(f.Tenant)), arg("from", fromTime(f.From)), arg("before", beforeTime(f.Before)), blob("turn", f.Turn.UUID),
-		arg("provider", f.Provider), arg("model", f.Model))
+		arg("provider", f.Provider), arg("model", f.Model), arg("endpoint", f.Endpoint), arg("class", string(f.Class)),
+		arg("layer", string(f.Layer)), arg("try", string(f.Try)), arg("wasted", f.Wasted), arg("open", f.Open))
 	if f.Key != nil {
 		args = append(args, arg("key", f.Key[:]))
 	}

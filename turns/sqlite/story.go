@@ -175,16 +175,16 @@ const (
 )
 
 // SumRepeats implements turns.Stories.
-func (s *Store) SumRepeats(ctx context.Context, f turns.LedgerFilter) (map[turns.DeliverySource]int64, error) {
+func (s *Store) SumRepeats(ctx context.Context, f turns.LedgerFilter) (map[turns.Layer]int64, error) {
 	text := sumRepeats
 	args := []any{arg("tenant", string(f.Tenant)), arg("from", fromTime(f.From)), arg("before", beforeTime(f.Before)), blob("turn", f.Turn.UUID)}
 	if f.Key != nil {
 		text, args = sumRepeatsOf, append(args, arg("key", f.Key[:]))
 	}
-	sums := map[turns.DeliverySource]int64{}
+	sums := map[turns.Layer]int64{}
 	err := s.readTx(ctx, "sum repeated deliveries", func(t *tx) error {
 		return t.query(func(scan func(...any) error) error {
-			var layer turns.DeliverySource
+			var layer turns.Layer
 			var count int64
 			err := scan(&layer, &count)
 			sums[layer] = count

@@ -421,8 +421,8 @@ func (f *Faults) AddRepeats(ctx context.Context, repeats []turns.Repeats) error 
 }
 
 // SumRepeats implements turns.Store.
-func (f *Faults) SumRepeats(ctx context.Context, filter turns.LedgerFilter) (map[turns.DeliverySource]int64, error) {
-	return spoil(ctx, f, "SumRepeats", func() (map[turns.DeliverySource]int64, error) { return f.store.SumRepeats(ctx, filter) })
+func (f *Faults) SumRepeats(ctx context.Context, filter turns.LedgerFilter) (map[turns.Layer]int64, error) {
+	return spoil(ctx, f, "SumRepeats", func() (map[turns.Layer]int64, error) { return f.store.SumRepeats(ctx, filter) })
 }
 
 // DeleteConversation implements turns.Store.

@@ -108,6 +108,124 @@ func (CallClass) EnumDescriptor() ([]byte, []int) {
 	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{0}
 }
 
+// CallTry tells first calls from others.
+type CallTry int32
+
+const (
+	// Either.
+	CallTry_CALL_TRY_UNSPECIFIED CallTry = 0
+	// No call came before it for its user turn and generation.
+	CallTry_CALL_TRY_FIRST CallTry = 1
+	// Another one did.
+	CallTry_CALL_TRY_RETRY CallTry = 2
+)
+
+// Enum value maps for CallTry.
+var (
+	CallTry_name = map[int32]string{
+		0: "CALL_TRY_UNSPECIFIED",
+		1: "CALL_TRY_FIRST",
+		2: "CALL_TRY_RETRY",
+	}
+	CallTry_value = map[string]int32{
+		"CALL_TRY_UNSPECIFIED": 0,
+		"CALL_TRY_FIRST":       1,
+		"CALL_TRY_RETRY":       2,
+	}
+)
+
+func (x CallTry) Enum() *CallTry {
+	p := new(CallTry)
+	*p = x
+	return p
+}
+
+func (x CallTry) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CallTry) Descriptor() protoreflect.EnumDescriptor {
+	return file_turns_v1_operator_service_proto_enumTypes[1].Descriptor()
+}
+
+func (CallTry) Type() protoreflect.EnumType {
+	return &file_turns_v1_operator_service_proto_enumTypes[1]
+}
+
+func (x CallTry) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use CallTry.Descriptor instead.
+func (CallTry) EnumDescriptor() ([]byte, []int) {
+	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{1}
+}
+
+// TakeoverWay is how a reply goes on that came to another worker.
+type TakeoverWay int32
+
+const (
+	// Not known.
+	TakeoverWay_TAKEOVER_WAY_UNSPECIFIED TakeoverWay = 0
+	// Its last call had not been sent, or was over. The next one was made.
+	TakeoverWay_TAKEOVER_WAY_NEXT_CALL TakeoverWay = 1
+	// The same request was sent again under the same idempotency key, which its endpoint enforces.
+	TakeoverWay_TAKEOVER_WAY_SENT_AGAIN TakeoverWay = 2
+	// The provider was asked what became of the call, and was listened to while it went on with it.
+	TakeoverWay_TAKEOVER_WAY_ASKED TakeoverWay = 3
+	// Nobody could say what became of the call, and by policy another reply took this one's place.
+	TakeoverWay_TAKEOVER_WAY_REPLACED TakeoverWay = 4
+	// It had been ended without its owner, which then went on with it.
+	TakeoverWay_TAKEOVER_WAY_CAME_BACK TakeoverWay = 5
+)
+
+// Enum value maps for TakeoverWay.
+var (
+	TakeoverWay_name = map[int32]string{
+		0: "TAKEOVER_WAY_UNSPECIFIED",
+		1: "TAKEOVER_WAY_NEXT_CALL",
+		2: "TAKEOVER_WAY_SENT_AGAIN",
+		3: "TAKEOVER_WAY_ASKED",
+		4: "TAKEOVER_WAY_REPLACED",
+		5: "TAKEOVER_WAY_CAME_BACK",
+	}
+	TakeoverWay_value = map[string]int32{
+		"TAKEOVER_WAY_UNSPECIFIED": 0,
+		"TAKEOVER_WAY_NEXT_CALL":   1,
+		"TAKEOVER_WAY_SENT_AGAIN":  2,
+		"TAKEOVER_WAY_ASKED":       3,
+		"TAKEOVER_WAY_REPLACED":    4,
+		"TAKEOVER_WAY_CAME_BACK":   5,
+	}
+)
+
+func (x TakeoverWay) Enum() *TakeoverWay {
+	p := new(TakeoverWay)
+	*p = x
+	return p
+}
+
+func (x TakeoverWay) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TakeoverWay) Descriptor() protoreflect.EnumDescriptor {
+	return file_turns_v1_operator_service_proto_enumTypes[2].Descriptor()
+}
+
+func (TakeoverWay) Type() protoreflect.EnumType {
+	return &file_turns_v1_operator_service_proto_enumTypes[2]
+}
+
+func (x TakeoverWay) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TakeoverWay.Descriptor instead.
+func (TakeoverWay) EnumDescriptor() ([]byte, []int) {
+	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{2}
+}
+
 // ProviderCall is an entry of the ledger: one request that went, or was about to go, to a provider.
 type ProviderCall struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -678,7 +796,19 @@ type LedgerFilter struct {
 	// Only calls to this vendor.
 	Provider string `protobuf:"bytes,5,opt,name=provider,proto3" json:"provider,omitempty"`
 	// Only calls to this model.
-	Model         string `protobuf:"bytes,6,opt,name=model,proto3" json:"model,omitempty"`
+	Model string `protobuf:"bytes,6,opt,name=model,proto3" json:"model,omitempty"`
+	// Only calls by this endpoint of the models file.
+	Endpoint string `protobuf:"bytes,7,opt,name=endpoint,proto3" json:"endpoint,omitempty"`
+	// Only calls that turned out so. CALL_CLASS_UNSPECIFIED chooses all.
+	CallClass CallClass `protobuf:"varint,8,opt,name=call_class,json=callClass,proto3,enum=turns.v1.CallClass" json:"call_class,omitempty"`
+	// Only calls that this layer made: first, client, redelivery, takeover or provider.
+	Layer string `protobuf:"bytes,9,opt,name=layer,proto3" json:"layer,omitempty"`
+	// Only calls of which tokens were wasted.
+	Wasted bool `protobuf:"varint,10,opt,name=wasted,proto3" json:"wasted,omitempty"`
+	// Only first calls of their user turn and generation, or only the others.
+	Try CallTry `protobuf:"varint,11,opt,name=try,proto3,enum=turns.v1.CallTry" json:"try,omitempty"`
+	// Only calls that have not ended.
+	Open          bool `protobuf:"varint,12,opt,name=open,proto3" json:"open,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -753,6 +883,48 @@ func (x *LedgerFilter) GetModel() string {
 		return x.Model
 	}
 	return ""
+}
+
+func (x *LedgerFilter) GetEndpoint() string {
+	if x != nil {
+		return x.Endpoint
+	}
+	return ""
+}
+
+func (x *LedgerFilter) GetCallClass() CallClass {
+	if x != nil {
+		return x.CallClass
+	}
+	return CallClass_CALL_CLASS_UNSPECIFIED
+}
+
+func (x *LedgerFilter) GetLayer() string {
+	if x != nil {
+		return x.Layer
+	}
+	return ""
+}
+
+func (x *LedgerFilter) GetWasted() bool {
+	if x != nil {
+		return x.Wasted
+	}
+	return false
+}
+
+func (x *LedgerFilter) GetTry() CallTry {
+	if x != nil {
+		return x.Try
+	}
+	return CallTry_CALL_TRY_UNSPECIFIED
+}
+
+func (x *LedgerFilter) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
 }
 
 // ListProviderCallsRequest is the argument of ListProviderCalls.
@@ -933,7 +1105,9 @@ type SumProviderCallsResponse struct {
 	RetryUsage *Usage `protobuf:"bytes,4,opt,name=retry_usage,json=retryUsage,proto3" json:"retry_usage,omitempty"`
 	// Tokens of calls that ended without a reply that counts, keyed by cause. Followers may have seen some of the text.
 	WastedTokens map[string]int64 `protobuf:"bytes,5,rep,name=wasted_tokens,json=wastedTokens,proto3" json:"wasted_tokens,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// Deliveries answered from what was stored or running, keyed by the layer that repeated them.
+	// Deliveries answered from what was stored or running, keyed by the layer that repeated them: client or redelivery. Workers
+	// count them up now and then. Those of a turn and layer count with the first of them, and of a filter conversation, turn,
+	// time and layer choose among them; one that asks for anything else of a call chooses none.
 	Duplicates map[string]int64 `protobuf:"bytes,6,rep,name=duplicates,proto3" json:"duplicates,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// What the other calls used, keyed by who made the work again: client, redelivery, takeover or provider.
 	RetryUsageByLayer map[string]*Usage `protobuf:"bytes,7,rep,name=retry_usage_by_layer,json=retryUsageByLayer,proto3" json:"retry_usage_by_layer,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -1203,6 +1377,1136 @@ func (x *ListWorkersResponse) GetWorkers() []*Worker {
 	return nil
 }
 
+// ExplainTurnRequest is the argument of ExplainTurn.
+type ExplainTurnRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where the turn is.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// The user turn, or one of its replies.
+	TurnId        string `protobuf:"bytes,2,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainTurnRequest) Reset() {
+	*x = ExplainTurnRequest{}
+	mi := &file_turns_v1_operator_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainTurnRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainTurnRequest) ProtoMessage() {}
+
+func (x *ExplainTurnRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_turns_v1_operator_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainTurnRequest.ProtoReflect.Descriptor instead.
+func (*ExplainTurnRequest) Descriptor() ([]byte, []int) {
+	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ExplainTurnRequest) GetConversationId() string {
+	if x != nil {
+		return x.ConversationId
+	}
+	return ""
+}
+
+func (x *ExplainTurnRequest) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
+// ExplainTurnResponse is the result of ExplainTurn: all of one moment.
+type ExplainTurnResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The user turn.
+	TurnId string `protobuf:"bytes,1,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	// Its conversation.
+	ConversationId string `protobuf:"bytes,2,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// Its newest generation.
+	Generation int32 `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
+	// True if it stands in line and has no reply yet.
+	Waiting bool `protobuf:"varint,4,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// What happened, the earliest first.
+	Events []*TurnEvent `protobuf:"bytes,5,rep,name=events,proto3" json:"events,omitempty"`
+	// What it comes to.
+	Totals *TurnTotals `protobuf:"bytes,6,opt,name=totals,proto3" json:"totals,omitempty"`
+	// True if there were more than 50 replies or 500 calls, of which the earlier ones are left out.
+	Truncated     bool `protobuf:"varint,7,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainTurnResponse) Reset() {
+	*x = ExplainTurnResponse{}
+	mi := &file_turns_v1_operator_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainTurnResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainTurnResponse) ProtoMessage() {}
+
+func (x *ExplainTurnResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_turns_v1_operator_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainTurnResponse.ProtoReflect.Descriptor instead.
+func (*ExplainTurnResponse) Descriptor() ([]byte, []int) {
+	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ExplainTurnResponse) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
+func (x *ExplainTurnResponse) GetConversationId() string {
+	if x != nil {
+		return x.ConversationId
+	}
+	return ""
+}
+
+func (x *ExplainTurnResponse) GetGeneration() int32 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *ExplainTurnResponse) GetWaiting() bool {
+	if x != nil {
+		return x.Waiting
+	}
+	return false
+}
+
+func (x *ExplainTurnResponse) GetEvents() []*TurnEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *ExplainTurnResponse) GetTotals() *TurnTotals {
+	if x != nil {
+		return x.Totals
+	}
+	return nil
+}
+
+func (x *ExplainTurnResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
+// TurnEvent is something that happened to a turn.
+type TurnEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When, by the database's clock. Unset for what has no time of its own.
+	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// The reply that it happened to, if it was one.
+	ReplyId string `protobuf:"bytes,2,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
+	// What it was.
+	//
+	// Types that are valid to be assigned to Event:
+	//
+	//	*TurnEvent_Delivered
+	//	*TurnEvent_Repeated
+	//	*TurnEvent_Claimed
+	//	*TurnEvent_TakenOver
+	//	*TurnEvent_Call
+	//	*TurnEvent_Held
+	//	*TurnEvent_Settled
+	//	*TurnEvent_Ended
+	Event         isTurnEvent_Event `protobuf_oneof:"event"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnEvent) Reset() {
+	*x = TurnEvent{}
+	mi := &file_turns_v1_operator_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnEvent) ProtoMessage() {}
+
+func (x *TurnEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_turns_v1_operator_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnEvent.ProtoReflect.Descriptor instead.
+func (*TurnEvent) Descriptor() ([]byte, []int) {
+	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *TurnEvent) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *TurnEvent) GetReplyId() string {
+	if x != nil {
+		return x.ReplyId
+	}
+	return ""
+}
+
+func (x *TurnEvent) GetEvent() isTurnEvent_Event {
+	if x != nil {
+		return x.Event
+	}
+	return nil
+}
+
+func (x *TurnEvent) GetDelivered() *TurnDelivered {
+	if x != nil {
+		if x, ok := x.Event.(*TurnEvent_Delivered); ok {
+			return x.Delivered
+		}
+	}
+	return nil
+}
+
+func (x *TurnEvent) GetRepeated() *TurnRepeated {
+	if x != nil {
+		if x, ok := x.Event.(*TurnEvent_Repeated); ok {
+			return x.Repeated
+		}
+	}
+	return nil
+}
+
+func (x *TurnEvent) GetClaimed() *ReplyClaimed {
+	if x != nil {
+		if x, ok := x.Event.(*TurnEvent_Claimed); ok {
+			return x.Claimed
+		}
+	}
+	return nil
+}
+
+func (x *TurnEvent) GetTakenOver() *ReplyTakenOver {
+	if x != nil {
+		if x, ok := x.Event.(*TurnEvent_TakenOver); ok {
+			return x.TakenOver
+		}
+	}
+	return nil
+}
+
+func (x *TurnEvent) GetCall() *ProviderCall {
+	if x != nil {
+		if x, ok := x.Event.(*TurnEvent_Call); ok {
+			return x.Call
+		}
+	}
+	return nil
+}
+
+func (x *TurnEvent) GetHeld() *ReplyHeld {
+	if x != nil {
+		if x, ok := x.Event.(*TurnEvent_Held); ok {
+			return x.Held
+		}
+	}
+	return nil
+}
+
+func (x *TurnEvent) GetSettled() *ReplySettled {
+	if x != nil {
+		if x, ok := x.Event.(*TurnEvent_Settled); ok {
+			return x.Settled
+		}
+	}
+	return nil
+}
+
+func (x *TurnEvent) GetEnded() *ReplyEnded {
+	if x != nil {
+		if x, ok := x.Event.(*TurnEvent_Ended); ok {
+			return x.Ended
+		}
+	}
+	return nil
+}
+
+type isTurnEvent_Event interface {
+	isTurnEvent_Event()
+}
+
+type TurnEvent_Delivered struct {
+	// The turn came for the first time and was stored.
+	Delivered *TurnDelivered `protobuf:"bytes,3,opt,name=delivered,proto3,oneof"`
+}
+
+type TurnEvent_Repeated struct {
+	// It came again.
+	Repeated *TurnRepeated `protobuf:"bytes,4,opt,name=repeated,proto3,oneof"`
+}
+
+type TurnEvent_Claimed struct {
+	// A worker claimed a reply to it.
+	Claimed *ReplyClaimed `protobuf:"bytes,5,opt,name=claimed,proto3,oneof"`
+}
+
+type TurnEvent_TakenOver struct {
+	// The reply came to another worker.
+	TakenOver *ReplyTakenOver `protobuf:"bytes,6,opt,name=taken_over,json=takenOver,proto3,oneof"`
+}
+
+type TurnEvent_Call struct {
+	// A request to a provider.
+	Call *ProviderCall `protobuf:"bytes,7,opt,name=call,proto3,oneof"`
+}
+
+type TurnEvent_Held struct {
+	// Nobody knows how the reply ended, and it waits for that or for an operator.
+	Held *ReplyHeld `protobuf:"bytes,8,opt,name=held,proto3,oneof"`
+}
+
+type TurnEvent_Settled struct {
+	// Its last owner said what it knew of it, after it had been ended without that owner.
+	Settled *ReplySettled `protobuf:"bytes,9,opt,name=settled,proto3,oneof"`
+}
+
+type TurnEvent_Ended struct {
+	// It ended.
+	Ended *ReplyEnded `protobuf:"bytes,10,opt,name=ended,proto3,oneof"`
+}
+
+func (*TurnEvent_Delivered) isTurnEvent_Event() {}
+
+func (*TurnEvent_Repeated) isTurnEvent_Event() {}
+
+func (*TurnEvent_Claimed) isTurnEvent_Event() {}
+
+func (*TurnEvent_TakenOver) isTurnEvent_Event() {}
+
+func (*TurnEvent_Call) isTurnEvent_Event() {}
+
+func (*TurnEvent_Held) isTurnEvent_Event() {}
+
+func (*TurnEvent_Settled) isTurnEvent_Event() {}
+
+func (*TurnEvent_Ended) isTurnEvent_Event() {}
+
+// TurnDelivered is the first delivery of a turn.
+type TurnDelivered struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnDelivered) Reset() {
+	*x = TurnDelivered{}
+	mi := &file_turns_v1_operator_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnDelivered) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnDelivered) ProtoMessage() {}
+
+func (x *TurnDelivered) ProtoReflect() protoreflect.Message {
+	mi := &file_turns_v1_operator_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnDelivered.ProtoReflect.Descriptor instead.
+func (*TurnDelivered) Descriptor() ([]byte, []int) {
+	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{18}
+}
+
+// TurnRepeated is further deliveries of a turn by one layer. Its time is that of the first of them.
+type TurnRepeated struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Who repeated it: client or redelivery.
+	Layer string `protobuf:"bytes,1,opt,name=layer,proto3" json:"layer,omitempty"`
+	// How often.
+	Count int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// When it was repeated last.
+	LastTime      *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnRepeated) Reset() {
+	*x = TurnRepeated{}
+	mi := &file_turns_v1_operator_service_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnRepeated) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnRepeated) ProtoMessage() {}
+
+func (x *TurnRepeated) ProtoReflect() protoreflect.Message {
+	mi := &file_turns_v1_operator_service_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnRepeated.ProtoReflect.Descriptor instead.
+func (*TurnRepeated) Descriptor() ([]byte, []int) {
+	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *TurnRepeated) GetLayer() string {
+	if x != nil {
+		return x.Layer
+	}
+	return ""
+}
+
+func (x *TurnRepeated) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *TurnRepeated) GetLastTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastTime
+	}
+	return nil
+}
+
+// ReplyClaimed is the beginning of a reply.
+type ReplyClaimed struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Counts the replies of the turn from 1.
+	Attempt int32 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// Generation of the turn that it answers.
+	Generation int32 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	// The worker that claimed it. Unset if nobody knows any more.
+	WorkerId string `protobuf:"bytes,3,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
+	// Name of that worker; a label only.
+	WorkerName string `protobuf:"bytes,4,opt,name=worker_name,json=workerName,proto3" json:"worker_name,omitempty"`
+	// Epoch that it began under.
+	Epoch int64 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// Model that was asked for.
+	Model string `protobuf:"bytes,6,opt,name=model,proto3" json:"model,omitempty"`
+	// Trace of the claim, or of the last takeover. Empty without one.
+	TraceId       string `protobuf:"bytes,7,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplyClaimed) Reset() {
+	*x = ReplyClaimed{}
+	mi := &file_turns_v1_operator_service_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplyClaimed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplyClaimed) ProtoMessage() {}
+
+func (x *ReplyClaimed) ProtoReflect() protoreflect.Message {
+	mi := &file_turns_v1_operator_service_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplyClaimed.ProtoReflect.Descriptor instead.
+func (*ReplyClaimed) Descriptor() ([]byte, []int) {
+	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ReplyClaimed) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *ReplyClaimed) GetGeneration() int32 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *ReplyClaimed) GetWorkerId() string {
+	if x != nil {
+		return x.WorkerId
+	}
+	return ""
+}
+
+func (x *ReplyClaimed) GetWorkerName() string {
+	if x != nil {
+		return x.WorkerName
+	}
+	return ""
+}
+
+func (x *ReplyClaimed) GetEpoch() int64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ReplyClaimed) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *ReplyClaimed) GetTraceId() string {
+	if x != nil {
+		return x.TraceId
+	}
+	return ""
+}
+
+// ReplyTakenOver is a reply's way to another worker.
+type ReplyTakenOver struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Epoch from then on.
+	Epoch int64 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// The worker that had it.
+	FromWorkerId string `protobuf:"bytes,2,opt,name=from_worker_id,json=fromWorkerId,proto3" json:"from_worker_id,omitempty"`
+	// Name of that worker.
+	FromWorkerName string `protobuf:"bytes,3,opt,name=from_worker_name,json=fromWorkerName,proto3" json:"from_worker_name,omitempty"`
+	// The worker that has it from then on.
+	ToWorkerId string `protobuf:"bytes,4,opt,name=to_worker_id,json=toWorkerId,proto3" json:"to_worker_id,omitempty"`
+	// Name of that worker.
+	ToWorkerName string `protobuf:"bytes,5,opt,name=to_worker_name,json=toWorkerName,proto3" json:"to_worker_name,omitempty"`
+	// How it went on.
+	Way           TakeoverWay `protobuf:"varint,6,opt,name=way,proto3,enum=turns.v1.TakeoverWay" json:"way,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplyTakenOver) Reset() {
+	*x = ReplyTakenOver{}
+	mi := &file_turns_v1_operator_service_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplyTakenOver) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplyTakenOver) ProtoMessage() {}
+
+func (x *ReplyTakenOver) ProtoReflect() protoreflect.Message {
+	mi := &file_turns_v1_operator_service_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplyTakenOver.ProtoReflect.Descriptor instead.
+func (*ReplyTakenOver) Descriptor() ([]byte, []int) {
+	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ReplyTakenOver) GetEpoch() int64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ReplyTakenOver) GetFromWorkerId() string {
+	if x != nil {
+		return x.FromWorkerId
+	}
+	return ""
+}
+
+func (x *ReplyTakenOver) GetFromWorkerName() string {
+	if x != nil {
+		return x.FromWorkerName
+	}
+	return ""
+}
+
+func (x *ReplyTakenOver) GetToWorkerId() string {
+	if x != nil {
+		return x.ToWorkerId
+	}
+	return ""
+}
+
+func (x *ReplyTakenOver) GetToWorkerName() string {
+	if x != nil {
+		return x.ToWorkerName
+	}
+	return ""
+}
+
+func (x *ReplyTakenOver) GetWay() TakeoverWay {
+	if x != nil {
+		return x.Way
+	}
+	return TakeoverWay_TAKEOVER_WAY_UNSPECIFIED
+}
+
+// ReplyHeld says how a held reply stands.
+type ReplyHeld struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How often its provider was asked what became of it.
+	Lookups int32 `protobuf:"varint,1,opt,name=lookups,proto3" json:"lookups,omitempty"`
+	// When it is asked again. Unset if nobody can be asked any more, so that an operator has to decide.
+	NextLookupTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=next_lookup_time,json=nextLookupTime,proto3" json:"next_lookup_time,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ReplyHeld) Reset() {
+	*x = ReplyHeld{}
+	mi := &file_turns_v1_operator_service_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplyHeld) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplyHeld) ProtoMessage() {}
+
+func (x *ReplyHeld) ProtoReflect() protoreflect.Message {
+	mi := &file_turns_v1_operator_service_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplyHeld.ProtoReflect.Descriptor instead.
+func (*ReplyHeld) Descriptor() ([]byte, []int) {
+	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ReplyHeld) GetLookups() int32 {
+	if x != nil {
+		return x.Lookups
+	}
+	return 0
+}
+
+func (x *ReplyHeld) GetNextLookupTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextLookupTime
+	}
+	return nil
+}
+
+// ReplySettled is the last word of an owner that had lost its reply.
+type ReplySettled struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplySettled) Reset() {
+	*x = ReplySettled{}
+	mi := &file_turns_v1_operator_service_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplySettled) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplySettled) ProtoMessage() {}
+
+func (x *ReplySettled) ProtoReflect() protoreflect.Message {
+	mi := &file_turns_v1_operator_service_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplySettled.ProtoReflect.Descriptor instead.
+func (*ReplySettled) Descriptor() ([]byte, []int) {
+	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{23}
+}
+
+// ReplyEnded is the end of a reply.
+type ReplyEnded struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Complete or abandoned.
+	Status ReplyStatus `protobuf:"varint,1,opt,name=status,proto3,enum=turns.v1.ReplyStatus" json:"status,omitempty"`
+	// Why it was given up, if it was.
+	Reason AbandonReason `protobuf:"varint,2,opt,name=reason,proto3,enum=turns.v1.AbandonReason" json:"reason,omitempty"`
+	// The provider's own code of the failure, if it gave one.
+	ProviderCode string `protobuf:"bytes,3,opt,name=provider_code,json=providerCode,proto3" json:"provider_code,omitempty"`
+	// Length of its log, as offsets count it.
+	Length uint32 `protobuf:"varint,4,opt,name=length,proto3" json:"length,omitempty"`
+	// What it used.
+	Usage *Usage `protobuf:"bytes,5,opt,name=usage,proto3" json:"usage,omitempty"`
+	// The reply that took its place, if one did.
+	ReplacedBy    string `protobuf:"bytes,6,opt,name=replaced_by,json=replacedBy,proto3" json:"replaced_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplyEnded) Reset() {
+	*x = ReplyEnded{}
+	mi := &file_turns_v1_operator_service_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplyEnded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplyEnded) ProtoMessage() {}
+
+func (x *ReplyEnded) ProtoReflect() protoreflect.Message {
+	mi := &file_turns_v1_operator_service_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplyEnded.ProtoReflect.Descriptor instead.
+func (*ReplyEnded) Descriptor() ([]byte, []int) {
+	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ReplyEnded) GetStatus() ReplyStatus {
+	if x != nil {
+		return x.Status
+	}
+	return ReplyStatus_REPLY_STATUS_UNSPECIFIED
+}
+
+func (x *ReplyEnded) GetReason() AbandonReason {
+	if x != nil {
+		return x.Reason
+	}
+	return AbandonReason_ABANDON_REASON_UNSPECIFIED
+}
+
+func (x *ReplyEnded) GetProviderCode() string {
+	if x != nil {
+		return x.ProviderCode
+	}
+	return ""
+}
+
+func (x *ReplyEnded) GetLength() uint32 {
+	if x != nil {
+		return x.Length
+	}
+	return 0
+}
+
+func (x *ReplyEnded) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+func (x *ReplyEnded) GetReplacedBy() string {
+	if x != nil {
+		return x.ReplacedBy
+	}
+	return ""
+}
+
+// TurnTotals are the sums over a turn.
+type TurnTotals struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How often it was delivered, the first time among them.
+	Deliveries int64 `protobuf:"varint,1,opt,name=deliveries,proto3" json:"deliveries,omitempty"`
+	// How many replies it had.
+	Replies int32 `protobuf:"varint,2,opt,name=replies,proto3" json:"replies,omitempty"`
+	// How often a reply came to another worker.
+	Takeovers int32 `protobuf:"varint,3,opt,name=takeovers,proto3" json:"takeovers,omitempty"`
+	// How many of the calls were the first of their generation.
+	FirstCalls int64 `protobuf:"varint,4,opt,name=first_calls,json=firstCalls,proto3" json:"first_calls,omitempty"`
+	// How many were not.
+	RetryCalls int64 `protobuf:"varint,5,opt,name=retry_calls,json=retryCalls,proto3" json:"retry_calls,omitempty"`
+	// How many different idempotency keys they carried.
+	IdempotencyKeys int32 `protobuf:"varint,6,opt,name=idempotency_keys,json=idempotencyKeys,proto3" json:"idempotency_keys,omitempty"`
+	// What they used.
+	Usage *Usage `protobuf:"bytes,7,opt,name=usage,proto3" json:"usage,omitempty"`
+	// Tokens that reached nobody, keyed by cause.
+	WastedTokens  map[string]int64 `protobuf:"bytes,8,rep,name=wasted_tokens,json=wastedTokens,proto3" json:"wasted_tokens,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnTotals) Reset() {
+	*x = TurnTotals{}
+	mi := &file_turns_v1_operator_service_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnTotals) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnTotals) ProtoMessage() {}
+
+func (x *TurnTotals) ProtoReflect() protoreflect.Message {
+	mi := &file_turns_v1_operator_service_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnTotals.ProtoReflect.Descriptor instead.
+func (*TurnTotals) Descriptor() ([]byte, []int) {
+	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *TurnTotals) GetDeliveries() int64 {
+	if x != nil {
+		return x.Deliveries
+	}
+	return 0
+}
+
+func (x *TurnTotals) GetReplies() int32 {
+	if x != nil {
+		return x.Replies
+	}
+	return 0
+}
+
+func (x *TurnTotals) GetTakeovers() int32 {
+	if x != nil {
+		return x.Takeovers
+	}
+	return 0
+}
+
+func (x *TurnTotals) GetFirstCalls() int64 {
+	if x != nil {
+		return x.FirstCalls
+	}
+	return 0
+}
+
+func (x *TurnTotals) GetRetryCalls() int64 {
+	if x != nil {
+		return x.RetryCalls
+	}
+	return 0
+}
+
+func (x *TurnTotals) GetIdempotencyKeys() int32 {
+	if x != nil {
+		return x.IdempotencyKeys
+	}
+	return 0
+}
+
+func (x *TurnTotals) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+func (x *TurnTotals) GetWastedTokens() map[string]int64 {
+	if x != nil {
+		return x.WastedTokens
+	}
+	return nil
+}
+
+// SweepRequest is the argument of Sweep.
+type SweepRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SweepRequest) Reset() {
+	*x = SweepRequest{}
+	mi := &file_turns_v1_operator_service_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SweepRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SweepRequest) ProtoMessage() {}
+
+func (x *SweepRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_turns_v1_operator_service_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SweepRequest.ProtoReflect.Descriptor instead.
+func (*SweepRequest) Descriptor() ([]byte, []int) {
+	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{26}
+}
+
+// SweepResponse is the result of Sweep.
+type SweepResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What became of replies of the caller's tenant, up to 200.
+	Replies []*SweptReply `protobuf:"bytes,1,rep,name=replies,proto3" json:"replies,omitempty"`
+	// How many replies of all tenants were looked at, keyed by what became of them.
+	Results map[string]int32 `protobuf:"bytes,2,rep,name=results,proto3" json:"results,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// True if there may be more to sweep, since a pass looks at up to 200.
+	More          bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SweepResponse) Reset() {
+	*x = SweepResponse{}
+	mi := &file_turns_v1_operator_service_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SweepResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SweepResponse) ProtoMessage() {}
+
+func (x *SweepResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_turns_v1_operator_service_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SweepResponse.ProtoReflect.Descriptor instead.
+func (*SweepResponse) Descriptor() ([]byte, []int) {
+	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *SweepResponse) GetReplies() []*SweptReply {
+	if x != nil {
+		return x.Replies
+	}
+	return nil
+}
+
+func (x *SweepResponse) GetResults() map[string]int32 {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *SweepResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+// SweptReply is what a sweep did about one reply.
+type SweptReply struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its conversation.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// Its user turn.
+	TurnId string `protobuf:"bytes,2,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	// The reply.
+	ReplyId string `protobuf:"bytes,3,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
+	// Epoch that it had.
+	Epoch int64 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// What became of it: taken_over by whichever worker; completed, abandoned or held; deleted; waits if
+	// no worker has room for it yet; or failed, which the log of the worker that answers explains.
+	Result        string `protobuf:"bytes,5,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SweptReply) Reset() {
+	*x = SweptReply{}
+	mi := &file_turns_v1_operator_service_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SweptReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SweptReply) ProtoMessage() {}
+
+func (x *SweptReply) ProtoReflect() protoreflect.Message {
+	mi := &file_turns_v1_operator_service_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SweptReply.ProtoReflect.Descriptor instead.
+func (*SweptReply) Descriptor() ([]byte, []int) {
+	return file_turns_v1_operator_service_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *SweptReply) GetConversationId() string {
+	if x != nil {
+		return x.ConversationId
+	}
+	return ""
+}
+
+func (x *SweptReply) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
+func (x *SweptReply) GetReplyId() string {
+	if x != nil {
+		return x.ReplyId
+	}
+	return ""
+}
+
+func (x *SweptReply) GetEpoch() int64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *SweptReply) GetResult() string {
+	if x != nil {
+		return x.Result
+	}
+	return ""
+}
+
 var File_turns_v1_operator_service_proto protoreflect.FileDescriptor
 
 const file_turns_v1_operator_service_proto_rawDesc = "" +
@@ -1253,7 +2557,7 @@ const file_turns_v1_operator_service_proto_rawDesc = "" +
 	"\x0eexpected_epoch\x18\x03 \x01(\x03R\rexpectedEpoch\x123\n" +
 	"\acontent\x18\x04 \x03(\v2\x0f.turns.v1.BlockB\b\xbaH\x05\x92\x01\x02\b\x01R\acontent\"B\n" +
 	"\x19CompleteHeldReplyResponse\x12%\n" +
-	"\x05reply\x18\x01 \x01(\v2\x0f.turns.v1.ReplyR\x05reply\"\xf4\x01\n" +
+	"\x05reply\x18\x01 \x01(\v2\x0f.turns.v1.ReplyR\x05reply\"\xab\x03\n" +
 	"\fLedgerFilter\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x17\n" +
 	"\aturn_id\x18\x02 \x01(\tR\x06turnId\x129\n" +
@@ -1261,7 +2565,15 @@ const file_turns_v1_operator_service_proto_rawDesc = "" +
 	"start_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x1a\n" +
 	"\bprovider\x18\x05 \x01(\tR\bprovider\x12\x14\n" +
-	"\x05model\x18\x06 \x01(\tR\x05model\"\x92\x01\n" +
+	"\x05model\x18\x06 \x01(\tR\x05model\x12\x1a\n" +
+	"\bendpoint\x18\a \x01(\tR\bendpoint\x122\n" +
+	"\n" +
+	"call_class\x18\b \x01(\x0e2\x13.turns.v1.CallClassR\tcallClass\x12\x14\n" +
+	"\x05layer\x18\t \x01(\tR\x05layer\x12\x16\n" +
+	"\x06wasted\x18\n" +
+	" \x01(\bR\x06wasted\x12#\n" +
+	"\x03try\x18\v \x01(\x0e2\x11.turns.v1.CallTryR\x03try\x12\x12\n" +
+	"\x04open\x18\f \x01(\bR\x04open\"\x92\x01\n" +
 	"\x18ListProviderCallsRequest\x12.\n" +
 	"\x06filter\x18\x01 \x01(\v2\x16.turns.v1.LedgerFilterR\x06filter\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
@@ -1309,7 +2621,103 @@ const file_turns_v1_operator_service_proto_rawDesc = "" +
 	"\x06uptime\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06uptime\"\x14\n" +
 	"\x12ListWorkersRequest\"A\n" +
 	"\x13ListWorkersResponse\x12*\n" +
-	"\aworkers\x18\x01 \x03(\v2\x10.turns.v1.WorkerR\aworkers*\x95\x02\n" +
+	"\aworkers\x18\x01 \x03(\v2\x10.turns.v1.WorkerR\aworkers\"j\n" +
+	"\x12ExplainTurnRequest\x121\n" +
+	"\x0fconversation_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x0econversationId\x12!\n" +
+	"\aturn_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06turnId\"\x8a\x02\n" +
+	"\x13ExplainTurnResponse\x12\x17\n" +
+	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12'\n" +
+	"\x0fconversation_id\x18\x02 \x01(\tR\x0econversationId\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x03 \x01(\x05R\n" +
+	"generation\x12\x18\n" +
+	"\awaiting\x18\x04 \x01(\bR\awaiting\x12+\n" +
+	"\x06events\x18\x05 \x03(\v2\x13.turns.v1.TurnEventR\x06events\x12,\n" +
+	"\x06totals\x18\x06 \x01(\v2\x14.turns.v1.TurnTotalsR\x06totals\x12\x1c\n" +
+	"\ttruncated\x18\a \x01(\bR\ttruncated\"\xf8\x03\n" +
+	"\tTurnEvent\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x19\n" +
+	"\breply_id\x18\x02 \x01(\tR\areplyId\x127\n" +
+	"\tdelivered\x18\x03 \x01(\v2\x17.turns.v1.TurnDeliveredH\x00R\tdelivered\x124\n" +
+	"\brepeated\x18\x04 \x01(\v2\x16.turns.v1.TurnRepeatedH\x00R\brepeated\x122\n" +
+	"\aclaimed\x18\x05 \x01(\v2\x16.turns.v1.ReplyClaimedH\x00R\aclaimed\x129\n" +
+	"\n" +
+	"taken_over\x18\x06 \x01(\v2\x18.turns.v1.ReplyTakenOverH\x00R\ttakenOver\x12,\n" +
+	"\x04call\x18\a \x01(\v2\x16.turns.v1.ProviderCallH\x00R\x04call\x12)\n" +
+	"\x04held\x18\b \x01(\v2\x13.turns.v1.ReplyHeldH\x00R\x04held\x122\n" +
+	"\asettled\x18\t \x01(\v2\x16.turns.v1.ReplySettledH\x00R\asettled\x12,\n" +
+	"\x05ended\x18\n" +
+	" \x01(\v2\x14.turns.v1.ReplyEndedH\x00R\x05endedB\a\n" +
+	"\x05event\"\x0f\n" +
+	"\rTurnDelivered\"s\n" +
+	"\fTurnRepeated\x12\x14\n" +
+	"\x05layer\x18\x01 \x01(\tR\x05layer\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\x127\n" +
+	"\tlast_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\"\xcd\x01\n" +
+	"\fReplyClaimed\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x02 \x01(\x05R\n" +
+	"generation\x12\x1b\n" +
+	"\tworker_id\x18\x03 \x01(\tR\bworkerId\x12\x1f\n" +
+	"\vworker_name\x18\x04 \x01(\tR\n" +
+	"workerName\x12\x14\n" +
+	"\x05epoch\x18\x05 \x01(\x03R\x05epoch\x12\x14\n" +
+	"\x05model\x18\x06 \x01(\tR\x05model\x12\x19\n" +
+	"\btrace_id\x18\a \x01(\tR\atraceId\"\xe7\x01\n" +
+	"\x0eReplyTakenOver\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x03R\x05epoch\x12$\n" +
+	"\x0efrom_worker_id\x18\x02 \x01(\tR\ffromWorkerId\x12(\n" +
+	"\x10from_worker_name\x18\x03 \x01(\tR\x0efromWorkerName\x12 \n" +
+	"\fto_worker_id\x18\x04 \x01(\tR\n" +
+	"toWorkerId\x12$\n" +
+	"\x0eto_worker_name\x18\x05 \x01(\tR\ftoWorkerName\x12'\n" +
+	"\x03way\x18\x06 \x01(\x0e2\x15.turns.v1.TakeoverWayR\x03way\"k\n" +
+	"\tReplyHeld\x12\x18\n" +
+	"\alookups\x18\x01 \x01(\x05R\alookups\x12D\n" +
+	"\x10next_lookup_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x0enextLookupTime\"\x0e\n" +
+	"\fReplySettled\"\xf1\x01\n" +
+	"\n" +
+	"ReplyEnded\x12-\n" +
+	"\x06status\x18\x01 \x01(\x0e2\x15.turns.v1.ReplyStatusR\x06status\x12/\n" +
+	"\x06reason\x18\x02 \x01(\x0e2\x17.turns.v1.AbandonReasonR\x06reason\x12#\n" +
+	"\rprovider_code\x18\x03 \x01(\tR\fproviderCode\x12\x16\n" +
+	"\x06length\x18\x04 \x01(\rR\x06length\x12%\n" +
+	"\x05usage\x18\x05 \x01(\v2\x0f.turns.v1.UsageR\x05usage\x12\x1f\n" +
+	"\vreplaced_by\x18\x06 \x01(\tR\n" +
+	"replacedBy\"\x86\x03\n" +
+	"\n" +
+	"TurnTotals\x12\x1e\n" +
+	"\n" +
+	"deliveries\x18\x01 \x01(\x03R\n" +
+	"deliveries\x12\x18\n" +
+	"\areplies\x18\x02 \x01(\x05R\areplies\x12\x1c\n" +
+	"\ttakeovers\x18\x03 \x01(\x05R\ttakeovers\x12\x1f\n" +
+	"\vfirst_calls\x18\x04 \x01(\x03R\n" +
+	"firstCalls\x12\x1f\n" +
+	"\vretry_calls\x18\x05 \x01(\x03R\n" +
+	"retryCalls\x12)\n" +
+	"\x10idempotency_keys\x18\x06 \x01(\x05R\x0fidempotencyKeys\x12%\n" +
+	"\x05usage\x18\a \x01(\v2\x0f.turns.v1.UsageR\x05usage\x12K\n" +
+	"\rwasted_tokens\x18\b \x03(\v2&.turns.v1.TurnTotals.WastedTokensEntryR\fwastedTokens\x1a?\n" +
+	"\x11WastedTokensEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x0e\n" +
+	"\fSweepRequest\"\xcf\x01\n" +
+	"\rSweepResponse\x12.\n" +
+	"\areplies\x18\x01 \x03(\v2\x14.turns.v1.SweptReplyR\areplies\x12>\n" +
+	"\aresults\x18\x02 \x03(\v2$.turns.v1.SweepResponse.ResultsEntryR\aresults\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\x1a:\n" +
+	"\fResultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\x97\x01\n" +
+	"\n" +
+	"SweptReply\x12'\n" +
+	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x17\n" +
+	"\aturn_id\x18\x02 \x01(\tR\x06turnId\x12\x19\n" +
+	"\breply_id\x18\x03 \x01(\tR\areplyId\x12\x14\n" +
+	"\x05epoch\x18\x04 \x01(\x03R\x05epoch\x12\x16\n" +
+	"\x06result\x18\x05 \x01(\tR\x06result*\x95\x02\n" +
 	"\tCallClass\x12\x1a\n" +
 	"\x16CALL_CLASS_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rCALL_CLASS_OK\x10\x01\x12\x17\n" +
@@ -1320,14 +2728,27 @@ const file_turns_v1_operator_service_proto_rawDesc = "" +
 	"\x17CALL_CLASS_ALREADY_DONE\x10\x06\x12\x18\n" +
 	"\x14CALL_CLASS_AMBIGUOUS\x10\a\x12\x17\n" +
 	"\x13CALL_CLASS_TERMINAL\x10\b\x12\x18\n" +
-	"\x14CALL_CLASS_CANCELLED\x10\t2\xe3\x06\n" +
+	"\x14CALL_CLASS_CANCELLED\x10\t*K\n" +
+	"\aCallTry\x12\x18\n" +
+	"\x14CALL_TRY_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eCALL_TRY_FIRST\x10\x01\x12\x12\n" +
+	"\x0eCALL_TRY_RETRY\x10\x02*\xb3\x01\n" +
+	"\vTakeoverWay\x12\x1c\n" +
+	"\x18TAKEOVER_WAY_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16TAKEOVER_WAY_NEXT_CALL\x10\x01\x12\x1b\n" +
+	"\x17TAKEOVER_WAY_SENT_AGAIN\x10\x02\x12\x16\n" +
+	"\x12TAKEOVER_WAY_ASKED\x10\x03\x12\x19\n" +
+	"\x15TAKEOVER_WAY_REPLACED\x10\x04\x12\x1a\n" +
+	"\x16TAKEOVER_WAY_CAME_BACK\x10\x052\xd7\b\n" +
 	"\x0fOperatorService\x12y\n" +
 	"\x0fListHeldReplies\x12 .turns.v1.ListHeldRepliesRequest\x1a!.turns.v1.ListHeldRepliesResponse\"!\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/operator/held-replies\x12\xad\x01\n" +
 	"\x10ReleaseHeldReply\x12!.turns.v1.ReleaseHeldReplyRequest\x1a\".turns.v1.ReleaseHeldReplyResponse\"R\x82\xd3\xe4\x93\x02L:\x01*\"G/v1/operator/conversations/{conversation_id}/replies/{reply_id}:release\x12\xb1\x01\n" +
 	"\x11CompleteHeldReply\x12\".turns.v1.CompleteHeldReplyRequest\x1a#.turns.v1.CompleteHeldReplyResponse\"S\x82\xd3\xe4\x93\x02M:\x01*\"H/v1/operator/conversations/{conversation_id}/replies/{reply_id}:complete\x12\x81\x01\n" +
 	"\x11ListProviderCalls\x12\".turns.v1.ListProviderCallsRequest\x1a#.turns.v1.ListProviderCallsResponse\"#\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/operator/provider-calls\x12\x82\x01\n" +
 	"\x10SumProviderCalls\x12!.turns.v1.SumProviderCallsRequest\x1a\".turns.v1.SumProviderCallsResponse\"'\x82\xd3\xe4\x93\x02!\x12\x1f/v1/operator/provider-calls:sum\x12h\n" +
-	"\vListWorkers\x12\x1c.turns.v1.ListWorkersRequest\x1a\x1d.turns.v1.ListWorkersResponse\"\x1c\x82\xd3\xe4\x93\x02\x16\x12\x14/v1/operator/workersB/Z-github.com/turnd/turnd/proto/turns/v1;turnsv1b\x06proto3"
+	"\vListWorkers\x12\x1c.turns.v1.ListWorkersRequest\x1a\x1d.turns.v1.ListWorkersResponse\"\x1c\x82\xd3\xe4\x93\x02\x16\x12\x14/v1/operator/workers\x12\x98\x01\n" +
+	"\vExplainTurn\x12\x1c.turns.v1.ExplainTurnRequest\x1a\x1d.turns.v1.ExplainTurnResponse\"L\x82\xd3\xe4\x93\x02F\x12D/v1/operator/conversations/{conversation_id}/turns/{turn_id}:explain\x12W\n" +
+	"\x05Sweep\x12\x16.turns.v1.SweepRequest\x1a\x17.turns.v1.SweepResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/operator:sweepB/Z-github.com/turnd/turnd/proto/turns/v1;turnsv1b\x06proto3"
 
 var (
 	file_turns_v1_operator_service_proto_rawDescOnce sync.Once
@@ -1341,76 +2762,123 @@ func file_turns_v1_operator_service_proto_rawDescGZIP() []byte {
 	return file_turns_v1_operator_service_proto_rawDescData
 }
 
-var file_turns_v1_operator_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_turns_v1_operator_service_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_turns_v1_operator_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_turns_v1_operator_service_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_turns_v1_operator_service_proto_goTypes = []any{
 	(CallClass)(0),                    // 0: turns.v1.CallClass
-	(*ProviderCall)(nil),              // 1: turns.v1.ProviderCall
-	(*ListHeldRepliesRequest)(nil),    // 2: turns.v1.ListHeldRepliesRequest
-	(*ListHeldRepliesResponse)(nil),   // 3: turns.v1.ListHeldRepliesResponse
-	(*ReleaseHeldReplyRequest)(nil),   // 4: turns.v1.ReleaseHeldReplyRequest
-	(*ReleaseHeldReplyResponse)(nil),  // 5: turns.v1.ReleaseHeldReplyResponse
-	(*CompleteHeldReplyRequest)(nil),  // 6: turns.v1.CompleteHeldReplyRequest
-	(*CompleteHeldReplyResponse)(nil), // 7: turns.v1.CompleteHeldReplyResponse
-	(*LedgerFilter)(nil),              // 8: turns.v1.LedgerFilter
-	(*ListProviderCallsRequest)(nil),  // 9: turns.v1.ListProviderCallsRequest
-	(*ListProviderCallsResponse)(nil), // 10: turns.v1.ListProviderCallsResponse
-	(*SumProviderCallsRequest)(nil),   // 11: turns.v1.SumProviderCallsRequest
-	(*SumProviderCallsResponse)(nil),  // 12: turns.v1.SumProviderCallsResponse
-	(*Worker)(nil),                    // 13: turns.v1.Worker
-	(*ListWorkersRequest)(nil),        // 14: turns.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),       // 15: turns.v1.ListWorkersResponse
-	nil,                               // 16: turns.v1.SumProviderCallsResponse.WastedTokensEntry
-	nil,                               // 17: turns.v1.SumProviderCallsResponse.DuplicatesEntry
-	nil,                               // 18: turns.v1.SumProviderCallsResponse.RetryUsageByLayerEntry
-	nil,                               // 19: turns.v1.SumProviderCallsResponse.WastedCostMicrosEntry
-	(*Usage)(nil),                     // 20: turns.v1.Usage
-	(*timestamppb.Timestamp)(nil),     // 21: google.protobuf.Timestamp
-	(*Reply)(nil),                     // 22: turns.v1.Reply
-	(*Block)(nil),                     // 23: turns.v1.Block
-	(*durationpb.Duration)(nil),       // 24: google.protobuf.Duration
+	(CallTry)(0),                      // 1: turns.v1.CallTry
+	(TakeoverWay)(0),                  // 2: turns.v1.TakeoverWay
+	(*ProviderCall)(nil),              // 3: turns.v1.ProviderCall
+	(*ListHeldRepliesRequest)(nil),    // 4: turns.v1.ListHeldRepliesRequest
+	(*ListHeldRepliesResponse)(nil),   // 5: turns.v1.ListHeldRepliesResponse
+	(*ReleaseHeldReplyRequest)(nil),   // 6: turns.v1.ReleaseHeldReplyRequest
+	(*ReleaseHeldReplyResponse)(nil),  // 7: turns.v1.ReleaseHeldReplyResponse
+	(*CompleteHeldReplyRequest)(nil),  // 8: turns.v1.CompleteHeldReplyRequest
+	(*CompleteHeldReplyResponse)(nil), // 9: turns.v1.CompleteHeldReplyResponse
+	(*LedgerFilter)(nil),              // 10: turns.v1.LedgerFilter
+	(*ListProviderCallsRequest)(nil),  // 11: turns.v1.ListProviderCallsRequest
+	(*ListProviderCallsResponse)(nil), // 12: turns.v1.ListProviderCallsResponse
+	(*SumProviderCallsRequest)(nil),   // 13: turns.v1.SumProviderCallsRequest
+	(*SumProviderCallsResponse)(nil),  // 14: turns.v1.SumProviderCallsResponse
+	(*Worker)(nil),                    // 15: turns.v1.Worker
+	(*ListWorkersRequest)(nil),        // 16: turns.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),       // 17: turns.v1.ListWorkersResponse
+	(*ExplainTurnRequest)(nil),        // 18: turns.v1.ExplainTurnRequest
+	(*ExplainTurnResponse)(nil),       // 19: turns.v1.ExplainTurnResponse
+	(*TurnEvent)(nil),                 // 20: turns.v1.TurnEvent
+	(*TurnDelivered)(nil),             // 21: turns.v1.TurnDelivered
+	(*TurnRepeated)(nil),              // 22: turns.v1.TurnRepeated
+	(*ReplyClaimed)(nil),              // 23: turns.v1.ReplyClaimed
+	(*ReplyTakenOver)(nil),            // 24: turns.v1.ReplyTakenOver
+	(*ReplyHeld)(nil),                 // 25: turns.v1.ReplyHeld
+	(*ReplySettled)(nil),              // 26: turns.v1.ReplySettled
+	(*ReplyEnded)(nil),                // 27: turns.v1.ReplyEnded
+	(*TurnTotals)(nil),                // 28: turns.v1.TurnTotals
+	(*SweepRequest)(nil),              // 29: turns.v1.SweepRequest
+	(*SweepResponse)(nil),             // 30: turns.v1.SweepResponse
+	(*SweptReply)(nil),                // 31: turns.v1.SweptReply
+	nil,                               // 32: turns.v1.SumProviderCallsResponse.WastedTokensEntry
+	nil,                               // 33: turns.v1.SumProviderCallsResponse.DuplicatesEntry
+	nil,                               // 34: turns.v1.SumProviderCallsResponse.RetryUsageByLayerEntry
+	nil,                               // 35: turns.v1.SumProviderCallsResponse.WastedCostMicrosEntry
+	nil,                               // 36: turns.v1.TurnTotals.WastedTokensEntry
+	nil,                               // 37: turns.v1.SweepResponse.ResultsEntry
+	(*Usage)(nil),                     // 38: turns.v1.Usage
+	(*timestamppb.Timestamp)(nil),     // 39: google.protobuf.Timestamp
+	(*Reply)(nil),                     // 40: turns.v1.Reply
+	(*Block)(nil),                     // 41: turns.v1.Block
+	(*durationpb.Duration)(nil),       // 42: google.protobuf.Duration
+	(ReplyStatus)(0),                  // 43: turns.v1.ReplyStatus
+	(AbandonReason)(0),                // 44: turns.v1.AbandonReason
 }
 var file_turns_v1_operator_service_proto_depIdxs = []int32{
 	0,  // 0: turns.v1.ProviderCall.class:type_name -> turns.v1.CallClass
-	20, // 1: turns.v1.ProviderCall.usage:type_name -> turns.v1.Usage
-	21, // 2: turns.v1.ProviderCall.create_time:type_name -> google.protobuf.Timestamp
-	21, // 3: turns.v1.ProviderCall.end_time:type_name -> google.protobuf.Timestamp
-	22, // 4: turns.v1.ListHeldRepliesResponse.replies:type_name -> turns.v1.Reply
-	22, // 5: turns.v1.ReleaseHeldReplyResponse.reply:type_name -> turns.v1.Reply
-	23, // 6: turns.v1.CompleteHeldReplyRequest.content:type_name -> turns.v1.Block
-	22, // 7: turns.v1.CompleteHeldReplyResponse.reply:type_name -> turns.v1.Reply
-	21, // 8: turns.v1.LedgerFilter.start_time:type_name -> google.protobuf.Timestamp
-	21, // 9: turns.v1.LedgerFilter.end_time:type_name -> google.protobuf.Timestamp
-	8,  // 10: turns.v1.ListProviderCallsRequest.filter:type_name -> turns.v1.LedgerFilter
-	1,  // 11: turns.v1.ListProviderCallsResponse.calls:type_name -> turns.v1.ProviderCall
-	8,  // 12: turns.v1.SumProviderCallsRequest.filter:type_name -> turns.v1.LedgerFilter
-	20, // 13: turns.v1.SumProviderCallsResponse.first_usage:type_name -> turns.v1.Usage
-	20, // 14: turns.v1.SumProviderCallsResponse.retry_usage:type_name -> turns.v1.Usage
-	16, // 15: turns.v1.SumProviderCallsResponse.wasted_tokens:type_name -> turns.v1.SumProviderCallsResponse.WastedTokensEntry
-	17, // 16: turns.v1.SumProviderCallsResponse.duplicates:type_name -> turns.v1.SumProviderCallsResponse.DuplicatesEntry
-	18, // 17: turns.v1.SumProviderCallsResponse.retry_usage_by_layer:type_name -> turns.v1.SumProviderCallsResponse.RetryUsageByLayerEntry
-	19, // 18: turns.v1.SumProviderCallsResponse.wasted_cost_micros:type_name -> turns.v1.SumProviderCallsResponse.WastedCostMicrosEntry
-	21, // 19: turns.v1.Worker.lease_expire_time:type_name -> google.protobuf.Timestamp
-	24, // 20: turns.v1.Worker.uptime:type_name -> google.protobuf.Duration
-	13, // 21: turns.v1.ListWorkersResponse.workers:type_name -> turns.v1.Worker
-	20, // 22: turns.v1.SumProviderCallsResponse.RetryUsageByLayerEntry.value:type_name -> turns.v1.Usage
-	2,  // 23: turns.v1.OperatorService.ListHeldReplies:input_type -> turns.v1.ListHeldRepliesRequest
-	4,  // 24: turns.v1.OperatorService.ReleaseHeldReply:input_type -> turns.v1.ReleaseHeldReplyRequest
-	6,  // 25: turns.v1.OperatorService.CompleteHeldReply:input_type -> turns.v1.CompleteHeldReplyRequest
-	9,  // 26: turns.v1.OperatorService.ListProviderCalls:input_type -> turns.v1.ListProviderCallsRequest
-	11, // 27: turns.v1.OperatorService.SumProviderCalls:input_type -> turns.v1.SumProviderCallsRequest
-	14, // 28: turns.v1.OperatorService.ListWorkers:input_type -> turns.v1.ListWorkersRequest
-	3,  // 29: turns.v1.OperatorService.ListHeldReplies:output_type -> turns.v1.ListHeldRepliesResponse
-	5,  // 30: turns.v1.OperatorService.ReleaseHeldReply:output_type -> turns.v1.ReleaseHeldReplyResponse
-	7,  // 31: turns.v1.OperatorService.CompleteHeldReply:output_type -> turns.v1.CompleteHeldReplyResponse
-	10, // 32: turns.v1.OperatorService.ListProviderCalls:output_type -> turns.v1.ListProviderCallsResponse
-	12, // 33: turns.v1.OperatorService.SumProviderCalls:output_type -> turns.v1.SumProviderCallsResponse
-	15, // 34: turns.v1.OperatorService.ListWorkers:output_type -> turns.v1.ListWorkersResponse
-	29, // [29:35] is the sub-list for method output_type
-	23, // [23:29] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	38, // 1: turns.v1.ProviderCall.usage:type_name -> turns.v1.Usage
+	39, // 2: turns.v1.ProviderCall.create_time:type_name -> google.protobuf.Timestamp
+	39, // 3: turns.v1.ProviderCall.end_time:type_name -> google.protobuf.Timestamp
+	40, // 4: turns.v1.ListHeldRepliesResponse.replies:type_name -> turns.v1.Reply
+	40, // 5: turns.v1.ReleaseHeldReplyResponse.reply:type_name -> turns.v1.Reply
+	41, // 6: turns.v1.CompleteHeldReplyRequest.content:type_name -> turns.v1.Block
+	40, // 7: turns.v1.CompleteHeldReplyResponse.reply:type_name -> turns.v1.Reply
+	39, // 8: turns.v1.LedgerFilter.start_time:type_name -> google.protobuf.Timestamp
+	39, // 9: turns.v1.LedgerFilter.end_time:type_name -> google.protobuf.Timestamp
+	0,  // 10: turns.v1.LedgerFilter.call_class:type_name -> turns.v1.CallClass
+	1,  // 11: turns.v1.LedgerFilter.try:type_name -> turns.v1.CallTry
+	10, // 12: turns.v1.ListProviderCallsRequest.filter:type_name -> turns.v1.LedgerFilter
+	3,  // 13: turns.v1.ListProviderCallsResponse.calls:type_name -> turns.v1.ProviderCall
+	10, // 14: turns.v1.SumProviderCallsRequest.filter:type_name -> turns.v1.LedgerFilter
+	38, // 15: turns.v1.SumProviderCallsResponse.first_usage:type_name -> turns.v1.Usage
+	38, // 16: turns.v1.SumProviderCallsResponse.retry_usage:type_name -> turns.v1.Usage
+	32, // 17: turns.v1.SumProviderCallsResponse.wasted_tokens:type_name -> turns.v1.SumProviderCallsResponse.WastedTokensEntry
+	33, // 18: turns.v1.SumProviderCallsResponse.duplicates:type_name -> turns.v1.SumProviderCallsResponse.DuplicatesEntry
+	34, // 19: turns.v1.SumProviderCallsResponse.retry_usage_by_layer:type_name -> turns.v1.SumProviderCallsResponse.RetryUsageByLayerEntry
+	35, // 20: turns.v1.SumProviderCallsResponse.wasted_cost_micros:type_name -> turns.v1.SumProviderCallsResponse.WastedCostMicrosEntry
+	39, // 21: turns.v1.Worker.lease_expire_time:type_name -> google.protobuf.Timestamp
+	42, // 22: turns.v1.Worker.uptime:type_name -> google.protobuf.Duration
+	15, // 23: turns.v1.ListWorkersResponse.workers:type_name -> turns.v1.Worker
+	20, // 24: turns.v1.ExplainTurnResponse.events:type_name -> turns.v1.TurnEvent
+	28, // 25: turns.v1.ExplainTurnResponse.totals:type_name -> turns.v1.TurnTotals
+	39, // 26: turns.v1.TurnEvent.time:type_name -> google.protobuf.Timestamp
+	21, // 27: turns.v1.TurnEvent.delivered:type_name -> turns.v1.TurnDelivered
+	22, // 28: turns.v1.TurnEvent.repeated:type_name -> turns.v1.TurnRepeated
+	23, // 29: turns.v1.TurnEvent.claimed:type_name -> turns.v1.ReplyClaimed
+	24, // 30: turns.v1.TurnEvent.taken_over:type_name -> turns.v1.ReplyTakenOver
+	3,  // 31: turns.v1.TurnEvent.call:type_name -> turns.v1.ProviderCall
+	25, // 32: turns.v1.TurnEvent.held:type_name -> turns.v1.ReplyHeld
+	26, // 33: turns.v1.TurnEvent.settled:type_name -> turns.v1.ReplySettled
+	27, // 34: turns.v1.TurnEvent.ended:type_name -> turns.v1.ReplyEnded
+	39, // 35: turns.v1.TurnRepeated.last_time:type_name -> google.protobuf.Timestamp
+	2,  // 36: turns.v1.ReplyTakenOver.way:type_name -> turns.v1.TakeoverWay
+	39, // 37: turns.v1.ReplyHeld.next_lookup_time:type_name -> google.protobuf.Timestamp
+	43, // 38: turns.v1.ReplyEnded.status:type_name -> turns.v1.ReplyStatus
+	44, // 39: turns.v1.ReplyEnded.reason:type_name -> turns.v1.AbandonReason
+	38, // 40: turns.v1.ReplyEnded.usage:type_name -> turns.v1.Usage
+	38, // 41: turns.v1.TurnTotals.usage:type_name -> turns.v1.Usage
+	36, // 42: turns.v1.TurnTotals.wasted_tokens:type_name -> turns.v1.TurnTotals.WastedTokensEntry
+	31, // 43: turns.v1.SweepResponse.replies:type_name -> turns.v1.SweptReply
+	37, // 44: turns.v1.SweepResponse.results:type_name -> turns.v1.SweepResponse.ResultsEntry
+	38, // 45: turns.v1.SumProviderCallsResponse.RetryUsageByLayerEntry.value:type_name -> turns.v1.Usage
+	4,  // 46: turns.v1.OperatorService.ListHeldReplies:input_type -> turns.v1.ListHeldRepliesRequest
+	6,  // 47: turns.v1.OperatorService.ReleaseHeldReply:input_type -> turns.v1.ReleaseHeldReplyRequest
+	8,  // 48: turns.v1.OperatorService.CompleteHeldReply:input_type -> turns.v1.CompleteHeldReplyRequest
+	11, // 49: turns.v1.OperatorService.ListProviderCalls:input_type -> turns.v1.ListProviderCallsRequest
+	13, // 50: turns.v1.OperatorService.SumProviderCalls:input_type -> turns.v1.SumProviderCallsRequest
+	16, // 51: turns.v1.OperatorService.ListWorkers:input_type -> turns.v1.ListWorkersRequest
+	18, // 52: turns.v1.OperatorService.ExplainTurn:input_type -> turns.v1.ExplainTurnRequest
+	29, // 53: turns.v1.OperatorService.Sweep:input_type -> turns.v1.SweepRequest
+	5,  // 54: turns.v1.OperatorService.ListHeldReplies:output_type -> turns.v1.ListHeldRepliesResponse
+	7,  // 55: turns.v1.OperatorService.ReleaseHeldReply:output_type -> turns.v1.ReleaseHeldReplyResponse
+	9,  // 56: turns.v1.OperatorService.CompleteHeldReply:output_type -> turns.v1.CompleteHeldReplyResponse
+	12, // 57: turns.v1.OperatorService.ListProviderCalls:output_type -> turns.v1.ListProviderCallsResponse
+	14, // 58: turns.v1.OperatorService.SumProviderCalls:output_type -> turns.v1.SumProviderCallsResponse
+	17, // 59: turns.v1.OperatorService.ListWorkers:output_type -> turns.v1.ListWorkersResponse
+	19, // 60: turns.v1.OperatorService.ExplainTurn:output_type -> turns.v1.ExplainTurnResponse
+	30, // 61: turns.v1.OperatorService.Sweep:output_type -> turns.v1.SweepResponse
+	54, // [54:62] is the sub-list for method output_type
+	46, // [46:54] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_turns_v1_operator_service_proto_init() }
@@ -1420,13 +2888,23 @@ func file_turns_v1_operator_service_proto_init() {
 	}
 	file_turns_v1_content_proto_init()
 	file_turns_v1_turn_proto_init()
+	file_turns_v1_operator_service_proto_msgTypes[17].OneofWrappers = []any{
+		(*TurnEvent_Delivered)(nil),
+		(*TurnEvent_Repeated)(nil),
+		(*TurnEvent_Claimed)(nil),
+		(*TurnEvent_TakenOver)(nil),
+		(*TurnEvent_Call)(nil),
+		(*TurnEvent_Held)(nil),
+		(*TurnEvent_Settled)(nil),
+		(*TurnEvent_Ended)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_turns_v1_operator_service_proto_rawDesc), len(file_turns_v1_operator_service_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   19,
+			NumEnums:      3,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

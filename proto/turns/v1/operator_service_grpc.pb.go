@@ -27,6 +27,8 @@ const (
 	OperatorService_ListProviderCalls_FullMethodName = "/turns.v1.OperatorService/ListProviderCalls"
 	OperatorService_SumProviderCalls_FullMethodName  = "/turns.v1.OperatorService/SumProviderCalls"
 	OperatorService_ListWorkers_FullMethodName       = "/turns.v1.OperatorService/ListWorkers"
+	OperatorService_ExplainTurn_FullMethodName       = "/turns.v1.OperatorService/ExplainTurn"
+	OperatorService_Sweep_FullMethodName             = "/turns.v1.OperatorService/Sweep"
 )
 
 // OperatorServiceClient is the client API for OperatorService service.
@@ -48,6 +50,12 @@ type OperatorServiceClient interface {
 	SumProviderCalls(ctx context.Context, in *SumProviderCallsRequest, opts ...grpc.CallOption) (*SumProviderCallsResponse, error)
 	// ListWorkers returns the workers with their leases.
 	ListWorkers(ctx context.Context, in *ListWorkersRequest, opts ...grpc.CallOption) (*ListWorkersResponse, error)
+	// ExplainTurn tells what became of a turn, in order of time: its deliveries, its replies with the workers that had them, each
+	// call to a provider with what it cost, and how it ended. It holds nothing of what was said.
+	ExplainTurn(ctx context.Context, in *ExplainTurnRequest, opts ...grpc.CallOption) (*ExplainTurnResponse, error)
+	// Sweep has the worker that answers look at once for replies whose worker is gone or whose deadline has passed, as every
+	// worker does by itself now and then. It may run beside any number of others.
+	Sweep(ctx context.Context, in *SweepRequest, opts ...grpc.CallOption) (*SweepResponse, error)
 }
 
 type operatorServiceClient struct {
@@ -118,6 +126,26 @@ func (c *operatorServiceClient) ListWorkers(ctx context.Context, in *ListWorkers
 	return out, nil
 }
 
+func (c *operatorServiceClient) ExplainTurn(ctx context.Context, in *ExplainTurnRequest, opts ...grpc.CallOption) (*ExplainTurnResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExplainTurnResponse)
+	err := c.cc.Invoke(ctx, OperatorService_ExplainTurn_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *operatorServiceClient) Sweep(ctx context.Context, in *SweepRequest, opts ...grpc.CallOption) (*SweepResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SweepResponse)
+	err := c.cc.Invoke(ctx, OperatorService_Sweep_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // OperatorServiceServer is the server API for OperatorService service.
 // All implementations must embed UnimplementedOperatorServiceServer
 // for forward compatibility.
@@ -137,6 +165,12 @@ type OperatorServiceServer interface {
 	SumProviderCalls(context.Context, *SumProviderCallsRequest) (*SumProviderCallsResponse, error)
 	// ListWorkers returns the workers with their leases.
 	ListWorkers(context.Context, *ListWorkersRequest) (*ListWorkersResponse, error)
+	// ExplainTurn tells what became of a turn, in order of time: its deliveries, its replies with the workers that had them, each
+	// call to a provider with what it cost, and how it ended. It holds nothing of what was said.
+	ExplainTurn(context.Context, *ExplainTurnRequest) (*ExplainTurnResponse, error)
+	// Sweep has the worker that answers look at once for replies whose worker is gone or whose deadline has passed, as every
+	// worker does by itself now and then. It may run beside any number of others.
+	Sweep(context.Context, *SweepRequest) (*SweepResponse, error)
 	mustEmbedUnimplementedOperatorServiceServer()
 }
 
@@ -164,6 +198,12 @@ func (UnimplementedOperatorServiceServer) SumProviderCalls(context.Context, *Sum
 }
 func (UnimplementedOperatorServiceServer) ListWorkers(context.Context, *ListWorkersRequest) (*ListWorkersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWorkers not implemented")
+}
+func (UnimplementedOperatorServiceServer) ExplainTurn(context.Context, *ExplainTurnRequest) (*ExplainTurnResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExplainTurn not implemented")
+}
+func (UnimplementedOperatorServiceServer) Sweep(context.Context, *SweepRequest) (*SweepResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Sweep not implemented")
 }
 func (UnimplementedOperatorServiceServer) mustEmbedUnimplementedOperatorServiceServer() {}
 func (UnimplementedOperatorServiceServer) testEmbeddedByValue()                         {}
@@ -294,6 +334,42 @@ func _OperatorService_ListWorkers_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _OperatorService_ExplainTurn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExplainTurnRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperatorServiceServer).ExplainTurn(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: OperatorService_ExplainTurn_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperatorServiceServer).ExplainTurn(ctx, req.(*ExplainTurnRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _OperatorService_Sweep_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SweepRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperatorServiceServer).Sweep(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: OperatorService_Sweep_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperatorServiceServer).Sweep(ctx, req.(*SweepRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // OperatorService_ServiceDesc is the grpc.ServiceDesc for OperatorService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -324,6 +400,14 @@ var OperatorService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListWorkers",
 			Handler:    _OperatorService_ListWorkers_Handler,
+		},
+		{
+			MethodName: "ExplainTurn",
+			Handler:    _OperatorService_ExplainTurn_Handler,
+		},
+		{
+			MethodName: "Sweep",
+			Handler:    _OperatorService_Sweep_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -10,7 +10,7 @@ import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Block } from "./content_pb.js";
 import { file_turns_v1_content } from "./content_pb.js";
-import type { Reply, Usage } from "./turn_pb.js";
+import type { AbandonReason, Reply, ReplyStatus, Usage } from "./turn_pb.js";
 import { file_turns_v1_turn } from "./turn_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file turns/v1/operator_service.proto.
  */
 export const file_turns_v1_operator_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch90dXJucy92MS9vcGVyYXRvcl9zZXJ2aWNlLnByb3RvEgh0dXJucy52MSLqAwoMUHJvdmlkZXJDYWxsEg8KB2NhbGxfaWQYASABKAkSFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEhAKCHJlcGx5X2lkGAMgASgJEg0KBWVwb2NoGAQgASgDEg4KBm51bWJlchgFIAEoBRINCgVmaXJzdBgGIAEoCBIQCghlbmRwb2ludBgHIAEoCRIQCghwcm92aWRlchgIIAEoCRINCgVtb2RlbBgJIAEoCRIiCgVjbGFzcxgKIAEoDjITLnR1cm5zLnYxLkNhbGxDbGFzcxINCgVwaGFzZRgLIAEoCRITCgtodHRwX3N0YXR1cxgMIAEoBRIXCg9pZGVtcG90ZW5jeV9rZXkYDSABKAkSGwoTcHJvdmlkZXJfcmVxdWVzdF9pZBgOIAEoCRIcChRwcm92aWRlcl9yZXNwb25zZV9pZBgPIAEoCRIeCgV1c2FnZRgQIAEoCzIPLnR1cm5zLnYxLlVzYWdlEhMKC3dhc3RlX2NhdXNlGBEgASgJEi8KC2NyZWF0ZV90aW1lGBIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFbGF5ZXIYFCABKAkiPwoWTGlzdEhlbGRSZXBsaWVzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJUChdMaXN0SGVsZFJlcGxpZXNSZXNwb25zZRIgCgdyZXBsaWVzGAEgAygLMg8udHVybnMudjEuUmVwbHkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlwKF1JlbGVhc2VIZWxkUmVwbHlSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIQCghyZXBseV9pZBgCIAEoCRIWCg5leHBlY3RlZF9lcG9jaBgDIAEoAyI6ChhSZWxlYXNlSGVsZFJlcGx5UmVzcG9uc2USHgoFcmVwbHkYASABKAsyDy50dXJucy52MS5SZXBseSJ/ChhDb21wbGV0ZUhlbGRSZXBseVJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEhAKCHJlcGx5X2lkGAIgASgJEhYKDmV4cGVjdGVkX2Vwb2NoGAMgASgDEiAKB2NvbnRlbnQYBCADKAsyDy50dXJucy52MS5CbG9jayI7ChlDb21wbGV0ZUhlbGRSZXBseVJlc3BvbnNlEh4KBXJlcGx5GAEgASgLMg8udHVybnMudjEuUmVwbHkitwEKDExlZGdlckZpbHRlchIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdHVybl9pZBgCIAEoCRIuCgpzdGFydF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcHJvdmlkZXIYBSABKAkSDQoFbW9kZWwYBiABKAkiaQoYTGlzdFByb3ZpZGVyQ2FsbHNSZXF1ZXN0EiYKBmZpbHRlchgBIAEoCzIWLnR1cm5zLnYxLkxlZGdlckZpbHRlchIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJbChlMaXN0UHJvdmlkZXJDYWxsc1Jlc3BvbnNlEiUKBWNhbGxzGAEgAygLMhYudHVybnMudjEuUHJvdmlkZXJDYWxsEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJBChdTdW1Qcm92aWRlckNhbGxzUmVxdWVzdBImCgZmaWx0ZXIYASABKAsyFi50dXJucy52MS5MZWRnZXJGaWx0ZXIiwAUKGFN1bVByb3ZpZGVyQ2FsbHNSZXNwb25zZRITCgtmaXJzdF9jYWxscxgBIAEoAxITCgtyZXRyeV9jYWxscxgCIAEoAxIkCgtmaXJzdF91c2FnZRgDIAEoCzIPLnR1cm5zLnYxLlVzYWdlEiQKC3JldHJ5X3VzYWdlGAQgASgLMg8udHVybnMudjEuVXNhZ2USSwoNd2FzdGVkX3Rva2VucxgFIAMoCzI0LnR1cm5zLnYxLlN1bVByb3ZpZGVyQ2FsbHNSZXNwb25zZS5XYXN0ZWRUb2tlbnNFbnRyeRJGCgpkdXBsaWNhdGVzGAYgAygLMjIudHVybnMudjEuU3VtUHJvdmlkZXJDYWxsc1Jlc3BvbnNlLkR1cGxpY2F0ZXNFbnRyeRJXChRyZXRyeV91c2FnZV9ieV9sYXllchgHIAMoCzI5LnR1cm5zLnYxLlN1bVByb3ZpZGVyQ2FsbHNSZXNwb25zZS5SZXRyeVVzYWdlQnlMYXllckVudHJ5ElQKEndhc3RlZF9jb3N0X21pY3JvcxgIIAMoCzI4LnR1cm5zLnYxLlN1bVByb3ZpZGVyQ2FsbHNSZXNwb25zZS5XYXN0ZWRDb3N0TWljcm9zRW50cnkaMwoRV2FzdGVkVG9rZW5zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARoxCg9EdXBsaWNhdGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARpJChZSZXRyeVVzYWdlQnlMYXllckVudHJ5EgsKA2tleRgBIAEoCRIeCgV2YWx1ZRgCIAEoCzIPLnR1cm5zLnYxLlVzYWdlOgI4ARo3ChVXYXN0ZWRDb3N0TWljcm9zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASKwAQoGV29ya2VyEhEKCXdvcmtlcl9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEjUKEWxlYXNlX2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglpbl9mbGlnaHQYBCABKAUSEAoIZHJhaW5pbmcYBSABKAgSKQoGdXB0aW1lGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIhQKEkxpc3RXb3JrZXJzUmVxdWVzdCI4ChNMaXN0V29ya2Vyc1Jlc3BvbnNlEiEKB3dvcmtlcnMYASADKAsyEC50dXJucy52MS5Xb3JrZXIqlQIKCUNhbGxDbGFzcxIaChZDQUxMX0NMQVNTX1VOU1BFQ0lGSUVEEAASEQoNQ0FMTF9DTEFTU19PSxABEhcKE0NBTExfQ0xBU1NfTk9UX1NFTlQQAhIYChRDQUxMX0NMQVNTX1RSQU5TSUVOVBADEhgKFENBTExfQ0xBU1NfVEhST1RUTEVEEAQSIgoeQ0FMTF9DTEFTU19JTl9GTElHSFRfRUxTRVdIRVJFEAUSGwoXQ0FMTF9DTEFTU19BTFJFQURZX0RPTkUQBhIYChRDQUxMX0NMQVNTX0FNQklHVU9VUxAHEhcKE0NBTExfQ0xBU1NfVEVSTUlOQUwQCBIYChRDQUxMX0NMQVNTX0NBTkNFTExFRBAJMqcECg9PcGVyYXRvclNlcnZpY2USVgoPTGlzdEhlbGRSZXBsaWVzEiAudHVybnMudjEuTGlzdEhlbGRSZXBsaWVzUmVxdWVzdBohLnR1cm5zLnYxLkxpc3RIZWxkUmVwbGllc1Jlc3BvbnNlElkKEFJlbGVhc2VIZWxkUmVwbHkSIS50dXJucy52MS5SZWxlYXNlSGVsZFJlcGx5UmVxdWVzdBoiLnR1cm5zLnYxLlJlbGVhc2VIZWxkUmVwbHlSZXNwb25zZRJcChFDb21wbGV0ZUhlbGRSZXBseRIiLnR1cm5zLnYxLkNvbXBsZXRlSGVsZFJlcGx5UmVxdWVzdBojLnR1cm5zLnYxLkNvbXBsZXRlSGVsZFJlcGx5UmVzcG9uc2USXAoRTGlzdFByb3ZpZGVyQ2FsbHMSIi50dXJucy52MS5MaXN0UHJvdmlkZXJDYWxsc1JlcXVlc3QaIy50dXJucy52MS5MaXN0UHJvdmlkZXJDYWxsc1Jlc3BvbnNlElkKEFN1bVByb3ZpZGVyQ2FsbHMSIS50dXJucy52MS5TdW1Qcm92aWRlckNhbGxzUmVxdWVzdBoiLnR1cm5zLnYxLlN1bVByb3ZpZGVyQ2FsbHNSZXNwb25zZRJKCgtMaXN0V29ya2VycxIcLnR1cm5zLnYxLkxpc3RXb3JrZXJzUmVxdWVzdBodLnR1cm5zLnYxLkxpc3RXb3JrZXJzUmVzcG9uc2VCL1otZ2l0aHViLmNvbS90dXJuZC90dXJuZC9wcm90by90dXJucy92MTt0dXJuc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_turns_v1_content, file_turns_v1_turn]);
+  fileDesc("Ch90dXJucy92MS9vcGVyYXRvcl9zZXJ2aWNlLnByb3RvEgh0dXJucy52MSLqAwoMUHJvdmlkZXJDYWxsEg8KB2NhbGxfaWQYASABKAkSFwoPY29udmVyc2F0aW9uX2lkGAIgASgJEhAKCHJlcGx5X2lkGAMgASgJEg0KBWVwb2NoGAQgASgDEg4KBm51bWJlchgFIAEoBRINCgVmaXJzdBgGIAEoCBIQCghlbmRwb2ludBgHIAEoCRIQCghwcm92aWRlchgIIAEoCRINCgVtb2RlbBgJIAEoCRIiCgVjbGFzcxgKIAEoDjITLnR1cm5zLnYxLkNhbGxDbGFzcxINCgVwaGFzZRgLIAEoCRITCgtodHRwX3N0YXR1cxgMIAEoBRIXCg9pZGVtcG90ZW5jeV9rZXkYDSABKAkSGwoTcHJvdmlkZXJfcmVxdWVzdF9pZBgOIAEoCRIcChRwcm92aWRlcl9yZXNwb25zZV9pZBgPIAEoCRIeCgV1c2FnZRgQIAEoCzIPLnR1cm5zLnYxLlVzYWdlEhMKC3dhc3RlX2NhdXNlGBEgASgJEi8KC2NyZWF0ZV90aW1lGBIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFbGF5ZXIYFCABKAkiPwoWTGlzdEhlbGRSZXBsaWVzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJUChdMaXN0SGVsZFJlcGxpZXNSZXNwb25zZRIgCgdyZXBsaWVzGAEgAygLMg8udHVybnMudjEuUmVwbHkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlwKF1JlbGVhc2VIZWxkUmVwbHlSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIQCghyZXBseV9pZBgCIAEoCRIWCg5leHBlY3RlZF9lcG9jaBgDIAEoAyI6ChhSZWxlYXNlSGVsZFJlcGx5UmVzcG9uc2USHgoFcmVwbHkYASABKAsyDy50dXJucy52MS5SZXBseSJ/ChhDb21wbGV0ZUhlbGRSZXBseVJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEhAKCHJlcGx5X2lkGAIgASgJEhYKDmV4cGVjdGVkX2Vwb2NoGAMgASgDEiAKB2NvbnRlbnQYBCADKAsyDy50dXJucy52MS5CbG9jayI7ChlDb21wbGV0ZUhlbGRSZXBseVJlc3BvbnNlEh4KBXJlcGx5GAEgASgLMg8udHVybnMudjEuUmVwbHkivwIKDExlZGdlckZpbHRlchIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdHVybl9pZBgCIAEoCRIuCgpzdGFydF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcHJvdmlkZXIYBSABKAkSDQoFbW9kZWwYBiABKAkSEAoIZW5kcG9pbnQYByABKAkSJwoKY2FsbF9jbGFzcxgIIAEoDjITLnR1cm5zLnYxLkNhbGxDbGFzcxINCgVsYXllchgJIAEoCRIOCgZ3YXN0ZWQYCiABKAgSHgoDdHJ5GAsgASgOMhEudHVybnMudjEuQ2FsbFRyeRIMCgRvcGVuGAwgASgIImkKGExpc3RQcm92aWRlckNhbGxzUmVxdWVzdBImCgZmaWx0ZXIYASABKAsyFi50dXJucy52MS5MZWRnZXJGaWx0ZXISEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiWwoZTGlzdFByb3ZpZGVyQ2FsbHNSZXNwb25zZRIlCgVjYWxscxgBIAMoCzIWLnR1cm5zLnYxLlByb3ZpZGVyQ2FsbBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiQQoXU3VtUHJvdmlkZXJDYWxsc1JlcXVlc3QSJgoGZmlsdGVyGAEgASgLMhYudHVybnMudjEuTGVkZ2VyRmlsdGVyIsAFChhTdW1Qcm92aWRlckNhbGxzUmVzcG9uc2USEwoLZmlyc3RfY2FsbHMYASABKAMSEwoLcmV0cnlfY2FsbHMYAiABKAMSJAoLZmlyc3RfdXNhZ2UYAyABKAsyDy50dXJucy52MS5Vc2FnZRIkCgtyZXRyeV91c2FnZRgEIAEoCzIPLnR1cm5zLnYxLlVzYWdlEksKDXdhc3RlZF90b2tlbnMYBSADKAsyNC50dXJucy52MS5TdW1Qcm92aWRlckNhbGxzUmVzcG9uc2UuV2FzdGVkVG9rZW5zRW50cnkSRgoKZHVwbGljYXRlcxgGIAMoCzIyLnR1cm5zLnYxLlN1bVByb3ZpZGVyQ2FsbHNSZXNwb25zZS5EdXBsaWNhdGVzRW50cnkSVwoUcmV0cnlfdXNhZ2VfYnlfbGF5ZXIYByADKAsyOS50dXJucy52MS5TdW1Qcm92aWRlckNhbGxzUmVzcG9uc2UuUmV0cnlVc2FnZUJ5TGF5ZXJFbnRyeRJUChJ3YXN0ZWRfY29zdF9taWNyb3MYCCADKAsyOC50dXJucy52MS5TdW1Qcm92aWRlckNhbGxzUmVzcG9uc2UuV2FzdGVkQ29zdE1pY3Jvc0VudHJ5GjMKEVdhc3RlZFRva2Vuc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaMQoPRHVwbGljYXRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaSQoWUmV0cnlVc2FnZUJ5TGF5ZXJFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy50dXJucy52MS5Vc2FnZToCOAEaNwoVV2FzdGVkQ29zdE1pY3Jvc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEisAEKBldvcmtlchIRCgl3b3JrZXJfaWQYASABKAkSDAoEbmFtZRgCIAEoCRI1ChFsZWFzZV9leHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJaW5fZmxpZ2h0GAQgASgFEhAKCGRyYWluaW5nGAUgASgIEikKBnVwdGltZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiIUChJMaXN0V29ya2Vyc1JlcXVlc3QiOAoTTGlzdFdvcmtlcnNSZXNwb25zZRIhCgd3b3JrZXJzGAEgAygLMhAudHVybnMudjEuV29ya2VyIj4KEkV4cGxhaW5UdXJuUmVxdWVzdBIXCg9jb252ZXJzYXRpb25faWQYASABKAkSDwoHdHVybl9pZBgCIAEoCSLCAQoTRXhwbGFpblR1cm5SZXNwb25zZRIPCgd0dXJuX2lkGAEgASgJEhcKD2NvbnZlcnNhdGlvbl9pZBgCIAEoCRISCgpnZW5lcmF0aW9uGAMgASgFEg8KB3dhaXRpbmcYBCABKAgSIwoGZXZlbnRzGAUgAygLMhMudHVybnMudjEuVHVybkV2ZW50EiQKBnRvdGFscxgGIAEoCzIULnR1cm5zLnYxLlR1cm5Ub3RhbHMSEQoJdHJ1bmNhdGVkGAcgASgIIqQDCglUdXJuRXZlbnQSKAoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmVwbHlfaWQYAiABKAkSLAoJZGVsaXZlcmVkGAMgASgLMhcudHVybnMudjEuVHVybkRlbGl2ZXJlZEgAEioKCHJlcGVhdGVkGAQgASgLMhYudHVybnMudjEuVHVyblJlcGVhdGVkSAASKQoHY2xhaW1lZBgFIAEoCzIWLnR1cm5zLnYxLlJlcGx5Q2xhaW1lZEgAEi4KCnRha2VuX292ZXIYBiABKAsyGC50dXJucy52MS5SZXBseVRha2VuT3ZlckgAEiYKBGNhbGwYByABKAsyFi50dXJucy52MS5Qcm92aWRlckNhbGxIABIjCgRoZWxkGAggASgLMhMudHVybnMudjEuUmVwbHlIZWxkSAASKQoHc2V0dGxlZBgJIAEoCzIWLnR1cm5zLnYxLlJlcGx5U2V0dGxlZEgAEiUKBWVuZGVkGAogASgLMhQudHVybnMudjEuUmVwbHlFbmRlZEgAQgcKBWV2ZW50Ig8KDVR1cm5EZWxpdmVyZWQiWwoMVHVyblJlcGVhdGVkEg0KBWxheWVyGAEgASgJEg0KBWNvdW50GAIgASgDEi0KCWxhc3RfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiiwEKDFJlcGx5Q2xhaW1lZBIPCgdhdHRlbXB0GAEgASgFEhIKCmdlbmVyYXRpb24YAiABKAUSEQoJd29ya2VyX2lkGAMgASgJEhMKC3dvcmtlcl9uYW1lGAQgASgJEg0KBWVwb2NoGAUgASgDEg0KBW1vZGVsGAYgASgJEhAKCHRyYWNlX2lkGAcgASgJIqMBCg5SZXBseVRha2VuT3ZlchINCgVlcG9jaBgBIAEoAxIWCg5mcm9tX3dvcmtlcl9pZBgCIAEoCRIYChBmcm9tX3dvcmtlcl9uYW1lGAMgASgJEhQKDHRvX3dvcmtlcl9pZBgEIAEoCRIWCg50b193b3JrZXJfbmFtZRgFIAEoCRIiCgN3YXkYBiABKA4yFS50dXJucy52MS5UYWtlb3ZlcldheSJSCglSZXBseUhlbGQSDwoHbG9va3VwcxgBIAEoBRI0ChBuZXh0X2xvb2t1cF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIOCgxSZXBseVNldHRsZWQiuAEKClJlcGx5RW5kZWQSJQoGc3RhdHVzGAEgASgOMhUudHVybnMudjEuUmVwbHlTdGF0dXMSJwoGcmVhc29uGAIgASgOMhcudHVybnMudjEuQWJhbmRvblJlYXNvbhIVCg1wcm92aWRlcl9jb2RlGAMgASgJEg4KBmxlbmd0aBgEIAEoDRIeCgV1c2FnZRgFIAEoCzIPLnR1cm5zLnYxLlVzYWdlEhMKC3JlcGxhY2VkX2J5GAYgASgJIpwCCgpUdXJuVG90YWxzEhIKCmRlbGl2ZXJpZXMYASABKAMSDwoHcmVwbGllcxgCIAEoBRIRCgl0YWtlb3ZlcnMYAyABKAUSEwoLZmlyc3RfY2FsbHMYBCABKAMSEwoLcmV0cnlfY2FsbHMYBSABKAMSGAoQaWRlbXBvdGVuY3lfa2V5cxgGIAEoBRIeCgV1c2FnZRgHIAEoCzIPLnR1cm5zLnYxLlVzYWdlEj0KDXdhc3RlZF90b2tlbnMYCCADKAsyJi50dXJucy52MS5UdXJuVG90YWxzLldhc3RlZFRva2Vuc0VudHJ5GjMKEVdhc3RlZFRva2Vuc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEiDgoMU3dlZXBSZXF1ZXN0IqsBCg1Td2VlcFJlc3BvbnNlEiUKB3JlcGxpZXMYASADKAsyFC50dXJucy52MS5Td2VwdFJlcGx5EjUKB3Jlc3VsdHMYAiADKAsyJC50dXJucy52MS5Td2VlcFJlc3BvbnNlLlJlc3VsdHNFbnRyeRIMCgRtb3JlGAMgASgIGi4KDFJlc3VsdHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAU6AjgBImcKClN3ZXB0UmVwbHkSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEg8KB3R1cm5faWQYAiABKAkSEAoIcmVwbHlfaWQYAyABKAkSDQoFZXBvY2gYBCABKAMSDgoGcmVzdWx0GAUgASgJKpUCCglDYWxsQ2xhc3MSGgoWQ0FMTF9DTEFTU19VTlNQRUNJRklFRBAAEhEKDUNBTExfQ0xBU1NfT0sQARIXChNDQUxMX0NMQVNTX05PVF9TRU5UEAISGAoUQ0FMTF9DTEFTU19UUkFOU0lFTlQQAxIYChRDQUxMX0NMQVNTX1RIUk9UVExFRBAEEiIKHkNBTExfQ0xBU1NfSU5fRkxJR0hUX0VMU0VXSEVSRRAFEhsKF0NBTExfQ0xBU1NfQUxSRUFEWV9ET05FEAYSGAoUQ0FMTF9DTEFTU19BTUJJR1VPVVMQBxIXChNDQUxMX0NMQVNTX1RFUk1JTkFMEAgSGAoUQ0FMTF9DTEFTU19DQU5DRUxMRUQQCSpLCgdDYWxsVHJ5EhgKFENBTExfVFJZX1VOU1BFQ0lGSUVEEAASEgoOQ0FMTF9UUllfRklSU1QQARISCg5DQUxMX1RSWV9SRVRSWRACKrMBCgtUYWtlb3ZlcldheRIcChhUQUtFT1ZFUl9XQVlfVU5TUEVDSUZJRUQQABIaChZUQUtFT1ZFUl9XQVlfTkVYVF9DQUxMEAESGwoXVEFLRU9WRVJfV0FZX1NFTlRfQUdBSU4QAhIWChJUQUtFT1ZFUl9XQVlfQVNLRUQQAxIZChVUQUtFT1ZFUl9XQVlfUkVQTEFDRUQQBBIaChZUQUtFT1ZFUl9XQVlfQ0FNRV9CQUNLEAUyrQUKD09wZXJhdG9yU2VydmljZRJWCg9MaXN0SGVsZFJlcGxpZXMSIC50dXJucy52MS5MaXN0SGVsZFJlcGxpZXNSZXF1ZXN0GiEudHVybnMudjEuTGlzdEhlbGRSZXBsaWVzUmVzcG9uc2USWQoQUmVsZWFzZUhlbGRSZXBseRIhLnR1cm5zLnYxLlJlbGVhc2VIZWxkUmVwbHlSZXF1ZXN0GiIudHVybnMudjEuUmVsZWFzZUhlbGRSZXBseVJlc3BvbnNlElwKEUNvbXBsZXRlSGVsZFJlcGx5EiIudHVybnMudjEuQ29tcGxldGVIZWxkUmVwbHlSZXF1ZXN0GiMudHVybnMudjEuQ29tcGxldGVIZWxkUmVwbHlSZXNwb25zZRJcChFMaXN0UHJvdmlkZXJDYWxscxIiLnR1cm5zLnYxLkxpc3RQcm92aWRlckNhbGxzUmVxdWVzdBojLnR1cm5zLnYxLkxpc3RQcm92aWRlckNhbGxzUmVzcG9uc2USWQoQU3VtUHJvdmlkZXJDYWxscxIhLnR1cm5zLnYxLlN1bVByb3ZpZGVyQ2FsbHNSZXF1ZXN0GiIudHVybnMudjEuU3VtUHJvdmlkZXJDYWxsc1Jlc3BvbnNlEkoKC0xpc3RXb3JrZXJzEhwudHVybnMudjEuTGlzdFdvcmtlcnNSZXF1ZXN0Gh0udHVybnMudjEuTGlzdFdvcmtlcnNSZXNwb25zZRJKCgtFeHBsYWluVHVybhIcLnR1cm5zLnYxLkV4cGxhaW5UdXJuUmVxdWVzdBodLnR1cm5zLnYxLkV4cGxhaW5UdXJuUmVzcG9uc2USOAoFU3dlZXASFi50dXJucy52MS5Td2VlcFJlcXVlc3QaFy50dXJucy52MS5Td2VlcFJlc3BvbnNlQi9aLWdpdGh1Yi5jb20vdHVybmQvdHVybmQvcHJvdG8vdHVybnMvdjE7dHVybnN2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_turns_v1_content, file_turns_v1_turn]);
 
 /**
  * ProviderCall is an entry of the ledger: one request that went, or was about to go, to a provider.
@@ -396,6 +396,48 @@ export type LedgerFilter = Message<"turns.v1.LedgerFilter"> & {
    * @generated from field: string model = 6;
    */
   model: string;
+
+  /**
+   * Only calls by this endpoint of the models file.
+   *
+   * @generated from field: string endpoint = 7;
+   */
+  endpoint: string;
+
+  /**
+   * Only calls that turned out so. CALL_CLASS_UNSPECIFIED chooses all.
+   *
+   * @generated from field: turns.v1.CallClass call_class = 8;
+   */
+  callClass: CallClass;
+
+  /**
+   * Only calls that this layer made: first, client, redelivery, takeover or provider.
+   *
+   * @generated from field: string layer = 9;
+   */
+  layer: string;
+
+  /**
+   * Only calls of which tokens were wasted.
+   *
+   * @generated from field: bool wasted = 10;
+   */
+  wasted: boolean;
+
+  /**
+   * Only first calls of their user turn and generation, or only the others.
+   *
+   * @generated from field: turns.v1.CallTry try = 11;
+   */
+  try: CallTry;
+
+  /**
+   * Only calls that have not ended.
+   *
+   * @generated from field: bool open = 12;
+   */
+  open: boolean;
 };
 
 /**
@@ -531,7 +573,9 @@ export type SumProviderCallsResponse = Message<"turns.v1.SumProviderCallsRespons
   wastedTokens: { [key: string]: bigint };
 
   /**
-   * Deliveries answered from what was stored or running, keyed by the layer that repeated them.
+   * Deliveries answered from what was stored or running, keyed by the layer that repeated them: client or redelivery. Workers
+   * count them up now and then. Those of a turn and layer count with the first of them, and of a filter conversation, turn,
+   * time and layer choose among them; one that asks for anything else of a call chooses none.
    *
    * @generated from field: map<string, int64> duplicates = 6;
    */
@@ -652,6 +696,634 @@ export const ListWorkersResponseSchema: GenMessage<ListWorkersResponse> = /*@__P
   messageDesc(file_turns_v1_operator_service, 14);
 
 /**
+ * ExplainTurnRequest is the argument of ExplainTurn.
+ *
+ * @generated from message turns.v1.ExplainTurnRequest
+ */
+export type ExplainTurnRequest = Message<"turns.v1.ExplainTurnRequest"> & {
+  /**
+   * Where the turn is.
+   *
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * The user turn, or one of its replies.
+   *
+   * @generated from field: string turn_id = 2;
+   */
+  turnId: string;
+};
+
+/**
+ * Describes the message turns.v1.ExplainTurnRequest.
+ * Use `create(ExplainTurnRequestSchema)` to create a new message.
+ */
+export const ExplainTurnRequestSchema: GenMessage<ExplainTurnRequest> = /*@__PURE__*/
+  messageDesc(file_turns_v1_operator_service, 15);
+
+/**
+ * ExplainTurnResponse is the result of ExplainTurn: all of one moment.
+ *
+ * @generated from message turns.v1.ExplainTurnResponse
+ */
+export type ExplainTurnResponse = Message<"turns.v1.ExplainTurnResponse"> & {
+  /**
+   * The user turn.
+   *
+   * @generated from field: string turn_id = 1;
+   */
+  turnId: string;
+
+  /**
+   * Its conversation.
+   *
+   * @generated from field: string conversation_id = 2;
+   */
+  conversationId: string;
+
+  /**
+   * Its newest generation.
+   *
+   * @generated from field: int32 generation = 3;
+   */
+  generation: number;
+
+  /**
+   * True if it stands in line and has no reply yet.
+   *
+   * @generated from field: bool waiting = 4;
+   */
+  waiting: boolean;
+
+  /**
+   * What happened, the earliest first.
+   *
+   * @generated from field: repeated turns.v1.TurnEvent events = 5;
+   */
+  events: TurnEvent[];
+
+  /**
+   * What it comes to.
+   *
+   * @generated from field: turns.v1.TurnTotals totals = 6;
+   */
+  totals?: TurnTotals | undefined;
+
+  /**
+   * True if there were more than 50 replies or 500 calls, of which the earlier ones are left out.
+   *
+   * @generated from field: bool truncated = 7;
+   */
+  truncated: boolean;
+};
+
+/**
+ * Describes the message turns.v1.ExplainTurnResponse.
+ * Use `create(ExplainTurnResponseSchema)` to create a new message.
+ */
+export const ExplainTurnResponseSchema: GenMessage<ExplainTurnResponse> = /*@__PURE__*/
+  messageDesc(file_turns_v1_operator_service, 16);
+
+/**
+ * TurnEvent is something that happened to a turn.
+ *
+ * @generated from message turns.v1.TurnEvent
+ */
+export type TurnEvent = Message<"turns.v1.TurnEvent"> & {
+  /**
+   * When, by the database's clock. Unset for what has no time of its own.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 1;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * The reply that it happened to, if it was one.
+   *
+   * @generated from field: string reply_id = 2;
+   */
+  replyId: string;
+
+  /**
+   * What it was.
+   *
+   * @generated from oneof turns.v1.TurnEvent.event
+   */
+  event: {
+    /**
+     * The turn came for the first time and was stored.
+     *
+     * @generated from field: turns.v1.TurnDelivered delivered = 3;
+     */
+    value: TurnDelivered;
+    case: "delivered";
+  } | {
+    /**
+     * It came again.
+     *
+     * @generated from field: turns.v1.TurnRepeated repeated = 4;
+     */
+    value: TurnRepeated;
+    case: "repeated";
+  } | {
+    /**
+     * A worker claimed a reply to it.
+     *
+     * @generated from field: turns.v1.ReplyClaimed claimed = 5;
+     */
+    value: ReplyClaimed;
+    case: "claimed";
+  } | {
+    /**
+     * The reply came to another worker.
+     *
+     * @generated from field: turns.v1.ReplyTakenOver taken_over = 6;
+     */
+    value: ReplyTakenOver;
+    case: "takenOver";
+  } | {
+    /**
+     * A request to a provider.
+     *
+     * @generated from field: turns.v1.ProviderCall call = 7;
+     */
+    value: ProviderCall;
+    case: "call";
+  } | {
+    /**
+     * Nobody knows how the reply ended, and it waits for that or for an operator.
+     *
+     * @generated from field: turns.v1.ReplyHeld held = 8;
+     */
+    value: ReplyHeld;
+    case: "held";
+  } | {
+    /**
+     * Its last owner said what it knew of it, after it had been ended without that owner.
+     *
+     * @generated from field: turns.v1.ReplySettled settled = 9;
+     */
+    value: ReplySettled;
+    case: "settled";
+  } | {
+    /**
+     * It ended.
+     *
+     * @generated from field: turns.v1.ReplyEnded ended = 10;
+     */
+    value: ReplyEnded;
+    case: "ended";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message turns.v1.TurnEvent.
+ * Use `create(TurnEventSchema)` to create a new message.
+ */
+export const TurnEventSchema: GenMessage<TurnEvent> = /*@__PURE__*/
+  messageDesc(file_turns_v1_operator_service, 17);
+
+/**
+ * TurnDelivered is the first delivery of a turn.
+ *
+ * @generated from message turns.v1.TurnDelivered
+ */
+export type TurnDelivered = Message<"turns.v1.TurnDelivered"> & {
+};
+
+/**
+ * Describes the message turns.v1.TurnDelivered.
+ * Use `create(TurnDeliveredSchema)` to create a new message.
+ */
+export const TurnDeliveredSchema: GenMessage<TurnDelivered> = /*@__PURE__*/
+  messageDesc(file_turns_v1_operator_service, 18);
+
+/**
+ * TurnRepeated is further deliveries of a turn by one layer. Its time is that of the first of them.
+ *
+ * @generated from message turns.v1.TurnRepeated
+ */
+export type TurnRepeated = Message<"turns.v1.TurnRepeated"> & {
+  /**
+   * Who repeated it: client or redelivery.
+   *
+   * @generated from field: string layer = 1;
+   */
+  layer: string;
+
+  /**
+   * How often.
+   *
+   * @generated from field: int64 count = 2;
+   */
+  count: bigint;
+
+  /**
+   * When it was repeated last.
+   *
+   * @generated from field: google.protobuf.Timestamp last_time = 3;
+   */
+  lastTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message turns.v1.TurnRepeated.
+ * Use `create(TurnRepeatedSchema)` to create a new message.
+ */
+export const TurnRepeatedSchema: GenMessage<TurnRepeated> = /*@__PURE__*/
+  messageDesc(file_turns_v1_operator_service, 19);
+
+/**
+ * ReplyClaimed is the beginning of a reply.
+ *
+ * @generated from message turns.v1.ReplyClaimed
+ */
+export type ReplyClaimed = Message<"turns.v1.ReplyClaimed"> & {
+  /**
+   * Counts the replies of the turn from 1.
+   *
+   * @generated from field: int32 attempt = 1;
+   */
+  attempt: number;
+
+  /**
+   * Generation of the turn that it answers.
+   *
+   * @generated from field: int32 generation = 2;
+   */
+  generation: number;
+
+  /**
+   * The worker that claimed it. Unset if nobody knows any more.
+   *
+   * @generated from field: string worker_id = 3;
+   */
+  workerId: string;
+
+  /**
+   * Name of that worker; a label only.
+   *
+   * @generated from field: string worker_name = 4;
+   */
+  workerName: string;
+
+  /**
+   * Epoch that it began under.
+   *
+   * @generated from field: int64 epoch = 5;
+   */
+  epoch: bigint;
+
+  /**
+   * Model that was asked for.
+   *
+   * @generated from field: string model = 6;
+   */
+  model: string;
+
+  /**
+   * Trace of the claim, or of the last takeover. Empty without one.
+   *
+   * @generated from field: string trace_id = 7;
+   */
+  traceId: string;
+};
+
+/**
+ * Describes the message turns.v1.ReplyClaimed.
+ * Use `create(ReplyClaimedSchema)` to create a new message.
+ */
+export const ReplyClaimedSchema: GenMessage<ReplyClaimed> = /*@__PURE__*/
+  messageDesc(file_turns_v1_operator_service, 20);
+
+/**
+ * ReplyTakenOver is a reply's way to another worker.
+ *
+ * @generated from message turns.v1.ReplyTakenOver
+ */
+export type ReplyTakenOver = Message<"turns.v1.ReplyTakenOver"> & {
+  /**
+   * Epoch from then on.
+   *
+   * @generated from field: int64 epoch = 1;
+   */
+  epoch: bigint;
+
+  /**
+   * The worker that had it.
+   *
+   * @generated from field: string from_worker_id = 2;
+   */
+  fromWorkerId: string;
+
+  /**
+   * Name of that worker.
+   *
+   * @generated from field: string from_worker_name = 3;
+   */
+  fromWorkerName: string;
+
+  /**
+   * The worker that has it from then on.
+   *
+   * @generated from field: string to_worker_id = 4;
+   */
+  toWorkerId: string;
+
+  /**
+   * Name of that worker.
+   *
+   * @generated from field: string to_worker_name = 5;
+   */
+  toWorkerName: string;
+
+  /**
+   * How it went on.
+   *
+   * @generated from field: turns.v1.TakeoverWay way = 6;
+   */
+  way: TakeoverWay;
+};
+
+/**
+ * Describes the message turns.v1.ReplyTakenOver.
+ * Use `create(ReplyTakenOverSchema)` to create a new message.
+ */
+export const ReplyTakenOverSchema: GenMessage<ReplyTakenOver> = /*@__PURE__*/
+  messageDesc(file_turns_v1_operator_service, 21);
+
+/**
+ * ReplyHeld says how a held reply stands.
+ *
+ * @generated from message turns.v1.ReplyHeld
+ */
+export type ReplyHeld = Message<"turns.v1.ReplyHeld"> & {
+  /**
+   * How often its provider was asked what became of it.
+   *
+   * @generated from field: int32 lookups = 1;
+   */
+  lookups: number;
+
+  /**
+   * When it is asked again. Unset if nobody can be asked any more, so that an operator has to decide.
+   *
+   * @generated from field: google.protobuf.Timestamp next_lookup_time = 2;
+   */
+  nextLookupTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message turns.v1.ReplyHeld.
+ * Use `create(ReplyHeldSchema)` to create a new message.
+ */
+export const ReplyHeldSchema: GenMessage<ReplyHeld> = /*@__PURE__*/
+  messageDesc(file_turns_v1_operator_service, 22);
+
+/**
+ * ReplySettled is the last word of an owner that had lost its reply.
+ *
+ * @generated from message turns.v1.ReplySettled
+ */
+export type ReplySettled = Message<"turns.v1.ReplySettled"> & {
+};
+
+/**
+ * Describes the message turns.v1.ReplySettled.
+ * Use `create(ReplySettledSchema)` to create a new message.
+ */
+export const ReplySettledSchema: GenMessage<ReplySettled> = /*@__PURE__*/
+  messageDesc(file_turns_v1_operator_service, 23);
+
+/**
+ * ReplyEnded is the end of a reply.
+ *
+ * @generated from message turns.v1.ReplyEnded
+ */
+export type ReplyEnded = Message<"turns.v1.ReplyEnded"> & {
+  /**
+   * Complete or abandoned.
+   *
+   * @generated from field: turns.v1.ReplyStatus status = 1;
+   */
+  status: ReplyStatus;
+
+  /**
+   * Why it was given up, if it was.
+   *
+   * @generated from field: turns.v1.AbandonReason reason = 2;
+   */
+  reason: AbandonReason;
+
+  /**
+   * The provider's own code of the failure, if it gave one.
+   *
+   * @generated from field: string provider_code = 3;
+   */
+  providerCode: string;
+
+  /**
+   * Length of its log, as offsets count it.
+   *
+   * @generated from field: uint32 length = 4;
+   */
+  length: number;
+
+  /**
+   * What it used.
+   *
+   * @generated from field: turns.v1.Usage usage = 5;
+   */
+  usage?: Usage | undefined;
+
+  /**
+   * The reply that took its place, if one did.
+   *
+   * @generated from field: string replaced_by = 6;
+   */
+  replacedBy: string;
+};
+
+/**
+ * Describes the message turns.v1.ReplyEnded.
+ * Use `create(ReplyEndedSchema)` to create a new message.
+ */
+export const ReplyEndedSchema: GenMessage<ReplyEnded> = /*@__PURE__*/
+  messageDesc(file_turns_v1_operator_service, 24);
+
+/**
+ * TurnTotals are the sums over a turn.
+ *
+ * @generated from message turns.v1.TurnTotals
+ */
+export type TurnTotals = Message<"turns.v1.TurnTotals"> & {
+  /**
+   * How often it was delivered, the first time among them.
+   *
+   * @generated from field: int64 deliveries = 1;
+   */
+  deliveries: bigint;
+
+  /**
+   * How many replies it had.
+   *
+   * @generated from field: int32 replies = 2;
+   */
+  replies: number;
+
+  /**
+   * How often a reply came to another worker.
+   *
+   * @generated from field: int32 takeovers = 3;
+   */
+  takeovers: number;
+
+  /**
+   * How many of the calls were the first of their generation.
+   *
+   * @generated from field: int64 first_calls = 4;
+   */
+  firstCalls: bigint;
+
+  /**
+   * How many were not.
+   *
+   * @generated from field: int64 retry_calls = 5;
+   */
+  retryCalls: bigint;
+
+  /**
+   * How many different idempotency keys they carried.
+   *
+   * @generated from field: int32 idempotency_keys = 6;
+   */
+  idempotencyKeys: number;
+
+  /**
+   * What they used.
+   *
+   * @generated from field: turns.v1.Usage usage = 7;
+   */
+  usage?: Usage | undefined;
+
+  /**
+   * Tokens that reached nobody, keyed by cause.
+   *
+   * @generated from field: map<string, int64> wasted_tokens = 8;
+   */
+  wastedTokens: { [key: string]: bigint };
+};
+
+/**
+ * Describes the message turns.v1.TurnTotals.
+ * Use `create(TurnTotalsSchema)` to create a new message.
+ */
+export const TurnTotalsSchema: GenMessage<TurnTotals> = /*@__PURE__*/
+  messageDesc(file_turns_v1_operator_service, 25);
+
+/**
+ * SweepRequest is the argument of Sweep.
+ *
+ * @generated from message turns.v1.SweepRequest
+ */
+export type SweepRequest = Message<"turns.v1.SweepRequest"> & {
+};
+
+/**
+ * Describes the message turns.v1.SweepRequest.
+ * Use `create(SweepRequestSchema)` to create a new message.
+ */
+export const SweepRequestSchema: GenMessage<SweepRequest> = /*@__PURE__*/
+  messageDesc(file_turns_v1_operator_service, 26);
+
+/**
+ * SweepResponse is the result of Sweep.
+ *
+ * @generated from message turns.v1.SweepResponse
+ */
+export type SweepResponse = Message<"turns.v1.SweepResponse"> & {
+  /**
+   * What became of replies of the caller's tenant, up to 200.
+   *
+   * @generated from field: repeated turns.v1.SweptReply replies = 1;
+   */
+  replies: SweptReply[];
+
+  /**
+   * How many replies of all tenants were looked at, keyed by what became of them.
+   *
+   * @generated from field: map<string, int32> results = 2;
+   */
+  results: { [key: string]: number };
+
+  /**
+   * True if there may be more to sweep, since a pass looks at up to 200.
+   *
+   * @generated from field: bool more = 3;
+   */
+  more: boolean;
+};
+
+/**
+ * Describes the message turns.v1.SweepResponse.
+ * Use `create(SweepResponseSchema)` to create a new message.
+ */
+export const SweepResponseSchema: GenMessage<SweepResponse> = /*@__PURE__*/
+  messageDesc(file_turns_v1_operator_service, 27);
+
+/**
+ * SweptReply is what a sweep did about one reply.
+ *
+ * @generated from message turns.v1.SweptReply
+ */
+export type SweptReply = Message<"turns.v1.SweptReply"> & {
+  /**
+   * Its conversation.
+   *
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * Its user turn.
+   *
+   * @generated from field: string turn_id = 2;
+   */
+  turnId: string;
+
+  /**
+   * The reply.
+   *
+   * @generated from field: string reply_id = 3;
+   */
+  replyId: string;
+
+  /**
+   * Epoch that it had.
+   *
+   * @generated from field: int64 epoch = 4;
+   */
+  epoch: bigint;
+
+  /**
+   * What became of it: taken_over by whichever worker; completed, abandoned or held; deleted; waits if
+   * no worker has room for it yet; or failed, which the log of the worker that answers explains.
+   *
+   * @generated from field: string result = 5;
+   */
+  result: string;
+};
+
+/**
+ * Describes the message turns.v1.SweptReply.
+ * Use `create(SweptReplySchema)` to create a new message.
+ */
+export const SweptReplySchema: GenMessage<SweptReply> = /*@__PURE__*/
+  messageDesc(file_turns_v1_operator_service, 28);
+
+/**
  * CallClass is how a provider call turned out.
  *
  * @generated from enum turns.v1.CallClass
@@ -735,6 +1407,95 @@ export const CallClassSchema: GenEnum<CallClass> = /*@__PURE__*/
   enumDesc(file_turns_v1_operator_service, 0);
 
 /**
+ * CallTry tells first calls from others.
+ *
+ * @generated from enum turns.v1.CallTry
+ */
+export enum CallTry {
+  /**
+   * Either.
+   *
+   * @generated from enum value: CALL_TRY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * No call came before it for its user turn and generation.
+   *
+   * @generated from enum value: CALL_TRY_FIRST = 1;
+   */
+  FIRST = 1,
+
+  /**
+   * Another one did.
+   *
+   * @generated from enum value: CALL_TRY_RETRY = 2;
+   */
+  RETRY = 2,
+}
+
+/**
+ * Describes the enum turns.v1.CallTry.
+ */
+export const CallTrySchema: GenEnum<CallTry> = /*@__PURE__*/
+  enumDesc(file_turns_v1_operator_service, 1);
+
+/**
+ * TakeoverWay is how a reply goes on that came to another worker.
+ *
+ * @generated from enum turns.v1.TakeoverWay
+ */
+export enum TakeoverWay {
+  /**
+   * Not known.
+   *
+   * @generated from enum value: TAKEOVER_WAY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Its last call had not been sent, or was over. The next one was made.
+   *
+   * @generated from enum value: TAKEOVER_WAY_NEXT_CALL = 1;
+   */
+  NEXT_CALL = 1,
+
+  /**
+   * The same request was sent again under the same idempotency key, which its endpoint enforces.
+   *
+   * @generated from enum value: TAKEOVER_WAY_SENT_AGAIN = 2;
+   */
+  SENT_AGAIN = 2,
+
+  /**
+   * The provider was asked what became of the call, and was listened to while it went on with it.
+   *
+   * @generated from enum value: TAKEOVER_WAY_ASKED = 3;
+   */
+  ASKED = 3,
+
+  /**
+   * Nobody could say what became of the call, and by policy another reply took this one's place.
+   *
+   * @generated from enum value: TAKEOVER_WAY_REPLACED = 4;
+   */
+  REPLACED = 4,
+
+  /**
+   * It had been ended without its owner, which then went on with it.
+   *
+   * @generated from enum value: TAKEOVER_WAY_CAME_BACK = 5;
+   */
+  CAME_BACK = 5,
+}
+
+/**
+ * Describes the enum turns.v1.TakeoverWay.
+ */
+export const TakeoverWaySchema: GenEnum<TakeoverWay> = /*@__PURE__*/
+  enumDesc(file_turns_v1_operator_service, 2);
+
+/**
  * OperatorService serves those who run turnd. Callers need the scope operator.
  *
  * @generated from service turns.v1.OperatorService
@@ -800,6 +1561,28 @@ export const OperatorService: GenService<{
     methodKind: "unary";
     input: typeof ListWorkersRequestSchema;
     output: typeof ListWorkersResponseSchema;
+  },
+  /**
+   * ExplainTurn tells what became of a turn, in order of time: its deliveries, its replies with the workers that had them, each
+   * call to a provider with what it cost, and how it ended. It holds nothing of what was said.
+   *
+   * @generated from rpc turns.v1.OperatorService.ExplainTurn
+   */
+  explainTurn: {
+    methodKind: "unary";
+    input: typeof ExplainTurnRequestSchema;
+    output: typeof ExplainTurnResponseSchema;
+  },
+  /**
+   * Sweep has the worker that answers look at once for replies whose worker is gone or whose deadline has passed, as every
+   * worker does by itself now and then. It may run beside any number of others.
+   *
+   * @generated from rpc turns.v1.OperatorService.Sweep
+   */
+  sweep: {
+    methodKind: "unary";
+    input: typeof SweepRequestSchema;
+    output: typeof SweepResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_turns_v1_operator_service, 0);
