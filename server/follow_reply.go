@@ -4,6 +4,7 @@ import (
 	"google.golang.org/grpc"
 
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+	"github.com/turnd/turnd/turns"
 )
 
 // FollowReply streams one reply from any offset, and starts nothing: whoever follows costs no provider call. A turn's id
@@ -22,6 +23,7 @@ func (t turnService) FollowReply(req *turnsv1.FollowReplyRequest, stream grpc.Se
 	if err != nil {
 		return err
 	}
+	turns.LinkReply(ctx, reply)
 	nothing := func() error { return nil }
 	send := func(e *turnsv1.Event) error { return stream.Send(&turnsv1.FollowReplyResponse{Event: e}) }
 	return t.follow(ctx, key, reply.Turn, reply.ID, req.GetOffset(), nothing, send)

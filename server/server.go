@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/stats"
 
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
 	"github.com/turnd/turnd/server/auth"
@@ -66,6 +67,8 @@ type Config struct {
 	CORSOrigins []string
 	// Readiness is what health follows, as long as no drain is under way. Default: the server is ready as long as it serves.
 	Readiness *Readiness
+	// Stats is told of each call of turnd's own methods, in whichever way it came, to measure and trace it. Default: nobody is.
+	Stats stats.Handler
 	// Console answers what by HTTP is neither a call nor an event stream: "/" and static files. Default: a page that says what
 	// is served here.
 	Console http.Handler
@@ -206,6 +209,9 @@ func (s *Server) options(g *gate) []grpc.ServerOption {
 	}
 	if s.cfg.TLS != nil {
 		opts = append(opts, grpc.Creds(finishedTLS{}))
+	}
+	if s.cfg.Stats != nil {
+		opts = append(opts, grpc.StatsHandler(counted{s.cfg.Stats}))
 	}
 	return opts
 }

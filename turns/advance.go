@@ -257,7 +257,7 @@ func (s *Service) startNext(ctx context.Context, key ConversationKey, next InLin
 			return false, err
 		}
 		if a.pending != nil && st.Newest != nil && st.Newest.ID == a.reply && st.Newest.Status == StatusInFlight {
-			a.won(st, *st.Newest)
+			a.won(ctx, st, *st.Newest)
 			return false, nil
 		}
 		if now, ok := st.next(s.set.ToolWait); !ok || now.Turn != next.Turn || st.Turn == nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/turnd/turnd/internal/instrument"
 )
 
 // The bounds of asking a provider what became of a call.
@@ -114,7 +116,14 @@ func (r *run) askOnce(ctx context.Context, lost callResult, at Continuation) (ca
 	if at == nil { // what is gone on with has said before what it took, and need not say it again
 		c.reported = nil
 	}
-	return r.pour(r.generator.Recover(ctx, r.lostCall(at)), w, c), nil
+	ctx, span := r.callSpan(ctx, instrument.OperationFetch, r.request.Route)
+	defer span.End()
+	r.sent(span)
+	c = r.pour(r.generator.Recover(ctx, r.lostCall(at)), w, c)
+	told := c
+	told.reported = nil // the call that it asks about has used them, and they are counted once
+	told.came(span)
+	return c, nil
 }
 
 // compare makes the log one in which an answer that comes again from its beginning must repeat what is there.

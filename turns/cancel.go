@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/turnd/turnd/internal/instrument"
 )
 
 // cancelGrace is how long a canceller waits for the owner to end the reply itself, with the exact partial; stopPoll is how
@@ -17,6 +19,8 @@ const (
 // its generation starts after it. It returns the reply, without content, once that has ended, with the state it reached:
 // complete, if that came first. Cancelling what has ended changes nothing and is no error.
 func (s *Service) Cancel(ctx context.Context, caller Caller, conversation ConversationID, id RowID) (Reply, error) {
+	ctx, span := s.tracer.start(ctx, instrument.SpanCancel)
+	defer span.End()
 	key := KeyOf(caller.Tenant, conversation)
 	turn, err := s.store.FindTurn(ctx, key, id)
 	if err != nil {
@@ -43,8 +47,10 @@ func (s *Service) Cancel(ctx context.Context, caller Caller, conversation Conver
 	case target == nil:
 		return Reply{}, NotFound("reply", "reply_id")
 	case !st.stoppable(*target):
+		LinkReply(ctx, *target)
 		return *target, nil
 	}
+	LinkReply(ctx, *target)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
 	var atWork *LostCall

@@ -80,7 +80,9 @@ func (s *Service) storeTails(ctx context.Context, held []heldTail) {
 	for i, h := range held {
 		items[i] = h.item
 	}
+	ctx, span := s.checkpointSpan(ctx, held)
 	results, err := s.store.Checkpoint(ctx, items)
+	span.End()
 	if err != nil {
 		s.logger.WarnContext(ctx, "checkpoint not stored", "replies", len(items), "err", err)
 	}

@@ -40,6 +40,8 @@ const refusals = 8
 // Its outcome is never assumed: after an error the row is read again. An ending that the database keeps refusing is left
 // to the spool.
 func (r *run) finish(ctx context.Context, e Ending) {
+	ctx, span := r.endingSpan(ctx, e)
+	defer span.End()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
@@ -305,5 +307,6 @@ func (r *run) announce(ctx context.Context, e Ending, ended Reply, ok bool) {
 		return
 	}
 	r.metrics.replyEnded(ctx, ended.Status, ended.Reason)
+	r.saw(ctx, ended.Status, ended.Reason)
 	r.log.End(ended)
 }

@@ -80,7 +80,8 @@ func (s *Service) lookUp(ctx context.Context, h HeldReply) error {
 	}
 	lost := s.lostOf(h.Key, row, call)
 	var result callResult
-	for delta, err := range s.generator.Recover(ctx, lost) {
+	asking, span := s.lookupSpan(ctx, row, lost.Request.Route)
+	for delta, err := range s.generator.Recover(asking, lost) {
 		if err != nil {
 			result.err = asCallError(err)
 			break
@@ -90,6 +91,10 @@ func (s *Service) lookUp(ctx context.Context, h HeldReply) error {
 			break
 		}
 	}
+	asked := result
+	asked.reported = nil // what the call used is counted once, with the call
+	asked.came(span)
+	span.End()
 	var told *OutcomeError
 	switch {
 	case result.err != nil && errors.As(result.err.Cause, &told) && !mayHaveRun(told.Call):

@@ -3,6 +3,8 @@ package turns
 import (
 	"context"
 	"fmt"
+
+	"github.com/turnd/turnd/internal/instrument"
 )
 
 // Regeneration asks for another generation of a user turn's reply.
@@ -20,6 +22,8 @@ type Regeneration struct {
 // moved on, the newest reply is the answer, replayed is true, and nothing is made. So a double click is one regenerate.
 // Later turns stay where they are, below the reply that was replaced.
 func (s *Service) Regenerate(ctx context.Context, caller Caller, g Regeneration) (reply Reply, replayed bool, err error) {
+	ctx, span := s.tracer.start(ctx, instrument.SpanRegenerate)
+	defer span.End()
 	key := KeyOf(caller.Tenant, g.Conversation)
 	g.Options = g.Options.normalise()
 	if err := g.Options.validateTools("options"); err != nil {
@@ -73,8 +77,9 @@ func (a *arrival) regenerateRound(ctx context.Context) (reply Reply, replayed, d
 		return Reply{}, false, false, NotFound("reply", "reply_id")
 	}
 	target := st.target()
+	LinkReply(ctx, *target)
 	if a.pending != nil && st.Newest.ID == a.reply && st.Newest.Status == StatusInFlight {
-		return a.won(st, *st.Newest).Reply, false, true, nil
+		return a.won(ctx, st, *st.Newest).Reply, false, true, nil
 	}
 	expect := a.regenerate.ExpectGeneration
 	if expect == 0 {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/turnd/turnd/internal/instrument"
 )
 
 // replace ends the reply and starts the next attempt of its generation in the same commit, where policy says that a further
@@ -30,6 +32,7 @@ func (r *run) replace(ctx context.Context, c callResult, next Next) {
 	}
 	r.metrics.callEnded(ctx, r.labels(r.call), outcome)
 	r.metrics.replyEnded(ctx, e.Status, e.Reason)
+	r.saw(ctx, e.Status, e.Reason)
 	r.logger.InfoContext(ctx, "reply replaced", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String(),
 		"by", successor.reply.ID.String(), "attempt", successor.reply.Attempt)
 	r.launch(successor)
@@ -42,6 +45,8 @@ var errNoSuccessor = errors.New("the generation may have no further attempt")
 // commitReplacement writes a replacement and gives the run of the reply that took the place. The successor's own place among
 // the running replies is taken.
 func (r *run) commitReplacement(ctx context.Context, e *Ending, next Next) (successor *run, err error) {
+	ctx, span := r.tracer.start(ctx, instrument.SpanReplace)
+	defer span.End()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
@@ -64,6 +69,7 @@ func (r *run) commitReplacement(ctx context.Context, e *Ending, next Next) (succ
 		if err != nil {
 			return nil, err
 		}
+		pending.tracedSuccessor(span)
 		f.ending.StoredLength = r.stored
 		result, err := r.store.Replace(ctx, Replacement{Ending: f.ending, Claim: pending.claim})
 		won := err == nil && result.Won

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // run is one reply that this worker makes. It lives under the service's context, not under that of the request which
@@ -31,6 +33,9 @@ type run struct {
 	// it.
 	claim Claim
 	turn  *NewTurn
+	// claimed is the span that it was claimed or taken over by, and span its own, nil before launch.
+	claimed trace.SpanContext
+	span    trace.Span
 
 	// call is the call under way, past are those before it and usage is their sum. They are written with mu held, and by the
 	// run's own goroutine alone.
@@ -98,7 +103,7 @@ func (s *Service) newRun(p pendingRun, reply Reply) *run {
 		fence:    reply.fence(p.claim.Key),
 		unsent:   p.claim.Call.Unsent,
 		deadline: time.Now().Add(p.limit), log: s.logs.Open(p.claim.Key, reply),
-		callBegun: time.Now(), sentAt: time.Now(), kept: p.kept,
+		callBegun: time.Now(), sentAt: time.Now(), kept: p.kept, claimed: p.span,
 	}
 	for _, piece := range p.kept {
 		if err := r.log.Append(piece); err != nil {
@@ -116,6 +121,7 @@ func (r *run) prior() uint32 { return uint32(len(r.kept)) }
 func (s *Service) launch(r *run) {
 	ctx, cancel := context.WithCancelCause(s.life)
 	r.cancel = cancel
+	ctx = r.traced(ctx)
 	s.register(r)
 	go func() {
 		defer func() {
@@ -132,6 +138,7 @@ func (s *Service) launch(r *run) {
 		ctx, stop := context.WithDeadlineCause(ctx, r.deadline, errDeadline)
 		defer stop()
 		defer cancel(nil)
+		defer r.span.End()
 		r.make(ctx)
 	}()
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 	"strings"
+
+	"github.com/turnd/turnd/internal/instrument"
 )
 
 // callResult is what one physical call came to.
@@ -38,7 +40,12 @@ var errUnfinished = errors.New("the stream ended without its terminal event")
 
 // send makes one physical call and pours what comes back into the log.
 func (r *run) send(ctx context.Context) callResult {
-	return r.pour(r.generator.Generate(ctx, r.physical()), r.newPen(), callResult{})
+	ctx, span := r.callSpan(ctx, instrument.OperationChat, r.request.Route)
+	defer span.End()
+	r.sent(span)
+	c := r.pour(r.generator.Generate(ctx, r.physical()), r.newPen(), callResult{})
+	c.came(span)
+	return c
 }
 
 // newPen writes what comes next behind what the log holds; where an answer is repeated, from its beginning.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Settings are the limits and intervals of a Service. DefaultSettings fills them all.
@@ -73,6 +74,8 @@ type Config struct {
 	Suspensions Suspensions
 	Logger      *slog.Logger
 	Meter       metric.Meter
+	// Tracer makes spans; nil traces nothing.
+	Tracer trace.Tracer
 	// WorkerName is a label for people.
 	WorkerName string
 	Settings   Settings
@@ -88,6 +91,7 @@ type Service struct {
 	suspensions Suspensions
 	logger      *slog.Logger
 	metrics     *Metrics
+	tracer      tracer
 	set         Settings
 	lease       *lease
 	rounds      rounds
@@ -137,7 +141,7 @@ func New(cfg Config) (*Service, error) {
 	last, stopLast := context.WithCancel(context.Background())
 	return &Service{
 		store: cfg.Store, generator: cfg.Generator, logs: cfg.Logs, spool: cfg.Spool, logger: cfg.Logger,
-		metrics: metrics, set: cfg.Settings, limiter: cfg.Limiter, suspensions: cfg.Suspensions,
+		metrics: metrics, tracer: tracer{cfg.Tracer}, set: cfg.Settings, limiter: cfg.Limiter, suspensions: cfg.Suspensions,
 		lease:     &lease{store: cfg.Store, name: cfg.WorkerName, ttl: cfg.Settings.Lease, logger: cfg.Logger},
 		admission: &admission{places: cfg.Settings.MaxInFlight, room: cfg.Settings.MaxQueue, each: cfg.Settings.MaxSubjectInFlight},
 		random:    rand.Float64, life: life, stop: stop, last: last, stopLast: stopLast, runs: map[ReplyID]*run{}, woken: make(chan struct{}, 1),

@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/turnd/turnd/internal/instrument"
 )
 
 // submitRounds bounds how often a delivery that lost a race looks again, and submitTime how long it goes on after its
@@ -46,8 +50,11 @@ type Submission struct {
 // answered with its finished one, which costs nothing; a new one is claimed, and its reply goes on whatever becomes of
 // the caller. Fails with the codes of Error; nothing is written then, except that a lost commit may have been.
 func (s *Service) Submit(ctx context.Context, caller Caller, d Delivery) (Submission, error) {
+	ctx, span := s.tracer.start(ctx, instrument.SpanSubmit)
+	defer span.End()
 	d.Input = d.Input.Normalise()
 	sub, err := s.submit(ctx, caller, d)
+	taken(span, d.Input.Turn, sub, err)
 	if err != nil {
 		s.metrics.submission(ctx, strings.ToLower(string(CodeOf(err))))
 		return Submission{}, err
@@ -158,6 +165,8 @@ type pendingRun struct {
 	limit time.Duration
 	// kept is what the reply's log begins with: the text of an attempt before it that it goes on from.
 	kept []Piece
+	// span is that of the claim or takeover, below which the run goes on.
+	span trace.SpanContext
 }
 
 // round looks how things stand and acts on it once; done is false if the claim was lost and must be looked at again.
@@ -171,7 +180,7 @@ func (a *arrival) round(ctx context.Context) (sub Submission, done bool, err err
 		return sub, false, ConversationDeleted()
 	}
 	if a.pending != nil && st.Newest != nil && st.Newest.ID == a.reply && st.Newest.Status == StatusInFlight {
-		return a.won(st, *st.Newest), true, nil
+		return a.won(ctx, st, *st.Newest), true, nil
 	}
 	if st.Turn != nil {
 		sub, known, err := a.known(ctx, st)
@@ -233,15 +242,15 @@ func (a *arrival) known(ctx context.Context, st Standing) (Submission, bool, err
 		a.advanceSoon(a.key)
 		return a.queued(*st.Turn, place, !a.enqueued), true, nil
 	case st.Live != nil && st.Live.Status == StatusInFlight:
-		return a.answer(st, *st.Live, ResultAttached), true, nil
+		return a.answer(ctx, st, *st.Live, ResultAttached), true, nil
 	case st.Live != nil:
-		return a.answer(st, *st.Live, ResultReplayed), true, nil
+		return a.answer(ctx, st, *st.Live, ResultReplayed), true, nil
 	case st.Newest == nil:
 		return Submission{}, true, &Error{Code: CodeInternal, Problem: "the turn has no reply"}
 	case a.curable(st):
 		return Submission{}, false, nil
 	default:
-		return a.answer(st, *st.Newest, ResultReplayed), true, nil
+		return a.answer(ctx, st, *st.Newest, ResultReplayed), true, nil
 	}
 }
 
@@ -275,8 +284,11 @@ func (a *arrival) checkCursor(ctx context.Context, st Standing) error {
 }
 
 // answer makes the submission that follows a reply.
-func (a *arrival) answer(st Standing, r Reply, result DeliveryResult) Submission {
+func (a *arrival) answer(ctx context.Context, st Standing, r Reply, result DeliveryResult) Submission {
 	sub := Submission{Key: a.key, Reply: r, Result: result, repeats: result != ResultNew}
+	if sub.repeats {
+		LinkReply(ctx, r)
+	}
 	if st.Turn != nil {
 		sub.Turn = *st.Turn
 		sub.Turn.Content = nil
@@ -313,7 +325,10 @@ func (a *arrival) claim(ctx context.Context, st Standing) (Submission, bool, err
 	if err := a.ready(ctx, st); err != nil {
 		return Submission{}, false, err
 	}
-	results, err := a.store.Claim(ctx, []Claim{a.pending.claim})
+	if st.Newest != nil {
+		LinkReply(ctx, *st.Newest)
+	}
+	results, err := a.sendClaim(ctx)
 	if a.unsure = a.unsure || errors.Is(err, ErrUnknownOutcome); a.unsure && err != nil {
 		if !pause(ctx, unsurePause) {
 			return Submission{}, false, err
@@ -330,7 +345,7 @@ func (a *arrival) claim(ctx context.Context, st Standing) (Submission, bool, err
 	if !results[0].Won {
 		return Submission{}, false, nil
 	}
-	return a.won(st, a.pending.claim.row(results[0].CreateTime)), true, nil
+	return a.won(ctx, st, a.pending.claim.row(results[0].CreateTime)), true, nil
 }
 
 // ready has the claim for a standing prepared, and sees that this worker may send it.
@@ -375,7 +390,7 @@ func (a *arrival) recover() {
 }
 
 // won starts the run of a claim that was committed.
-func (a *arrival) won(st Standing, r Reply) Submission {
+func (a *arrival) won(ctx context.Context, st Standing, r Reply) Submission {
 	result := ResultNew
 	if a.pending.claim.NewTurn == nil {
 		result = ResultRetried
@@ -390,7 +405,7 @@ func (a *arrival) won(st Standing, r Reply) Submission {
 		st.Turn = &UserTurn{Conversation: c.Conversation, ID: c.Turn, Parent: c.NewTurn.Parent, Seq: c.NextSeq,
 			Options: c.NewTurn.Options, Generation: 1, CreateTime: r.CreateTime}
 	}
-	return a.answer(st, r, result)
+	return a.answer(ctx, st, r, result)
 }
 
 // row is the reply that the claim inserts.

@@ -131,15 +131,21 @@ func (s *Service) routeOf(model, endpoint, providerModel string) Route {
 
 // takenRun takes a reply over and gives its run, nil if it is not this worker's.
 func (s *Service) takenRun(ctx context.Context, t takeover, stale StaleReply, r Reply, owner WorkerID) (*run, error) {
+	ctx, span := s.takeoverSpan(ctx, r)
+	defer span.End()
 	if err := s.planTakeover(ctx, &t, stale, r, owner); err != nil {
 		s.logger.InfoContext(ctx, "reply not taken over", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "err", err)
 		return nil, nil
 	}
+	t.pending.span = span.SpanContext()
+	t.item.Traceparent = traceparent(t.pending.span)
+	t.pending.claim.Reply.Traceparent = t.item.Traceparent
 	result, err := s.commitTakeover(ctx, t.item)
+	tookOver(span, t, r, err == nil && result.Won)
 	if err != nil || !result.Won {
 		return nil, err
 	}
-	r.Epoch, r.Owner, r.Calls = t.item.Fence.Epoch+1, owner, result.Calls
+	r.Epoch, r.Owner, r.Calls, r.Traceparent = t.item.Fence.Epoch+1, owner, result.Calls, t.item.Traceparent
 	if result.Left > 0 {
 		t.pending.limit = min(t.pending.limit, result.Left-replyGrace)
 	}

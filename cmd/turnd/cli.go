@@ -41,6 +41,7 @@ func newParser(c *cli) (*kong.Kong, error) {
 			{Key: "worker", Title: "Turns:"},
 			{Key: "caps", Title: "Caps:"},
 			{Key: "limits", Title: "Limits:"},
+			{Key: "telemetry", Title: "Telemetry:"},
 			{Key: "log", Title: "Logs:"},
 		}))
 }

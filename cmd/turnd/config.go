@@ -56,6 +56,8 @@ type Config struct {
 	Bus             string        `env:"TURND_BUS" default:"auto" placeholder:"KIND" group:"worker" help:"How workers tell each other of news: memory, poll, postgres or nats; auto is memory on SQLite and postgres on Postgres."`
 	NATSURL         string        `name:"nats-url" env:"TURND_NATS_URL" placeholder:"URL" group:"worker" help:"NATS servers of --bus nats, with commas between them. They carry text of replies."`
 
+	Telemetry Telemetry `embed:"" group:"telemetry"`
+
 	LogFormat string `env:"TURND_LOG_FORMAT" default:"text" placeholder:"FORMAT" group:"log" help:"text or json, on stderr."`
 	LogLevel  string `env:"TURND_LOG_LEVEL" default:"info" placeholder:"LEVEL" group:"log" help:"debug, info, warn or error."`
 }
@@ -95,7 +97,7 @@ func (c Config) LogValue() slog.Value {
 		slog.String("oidc_issuer", redactURL(c.OIDC.OIDCIssuer)), slog.String("oidc_audience", c.OIDC.OIDCAudience), slog.String("oidc_jwks_url", redactURL(c.OIDC.OIDCJWKSURL)),
 		slog.Duration("lease", c.Lease), slog.Duration("sweep", c.Sweep), slog.Duration("checkpoint", c.Checkpoint),
 		slog.Duration("grace", c.Grace), slog.Duration("drain_delay", c.DrainDelay), slog.Int("max_in_flight", c.MaxInFlight), slog.Int("max_queue", c.MaxQueue), slog.Int("max_waiting", c.MaxWaiting),
-		slog.String("spool_dir", c.SpoolDir),
+		slog.String("spool_dir", c.SpoolDir), slog.String("traces", c.Telemetry.Traces), slog.String("metrics", c.Telemetry.Metrics),
 	)
 }
 

@@ -110,7 +110,12 @@ func (a *app) openStore(ctx context.Context) (err error) {
 }
 
 func (a *app) setUpTelemetry(ctx context.Context) (err error) {
-	if a.tel, err = telemetry.Setup(ctx, telemetry.Config{Version: version(), InstanceID: uuid.NewString()}); err != nil {
+	cfg, err := a.cfg.Telemetry.config()
+	if err != nil {
+		return err
+	}
+	cfg.Version, cfg.InstanceID, cfg.Logger = version(), uuid.NewString(), a.logger
+	if a.tel, err = telemetry.Setup(ctx, cfg); err != nil {
 		return err
 	}
 	a.closers = append(a.closers, a.tel.Shutdown)
@@ -127,7 +132,7 @@ func (a *app) makeService(ctx context.Context) (err error) {
 		return err
 	}
 	a.service, err = turns.New(turns.Config{
-		Store: a.store, Generator: a.models, Logs: a.hub, Spool: a.spool, Limiter: limits, Suspensions: suspended, Logger: a.logger, Meter: a.tel.Meter,
+		Store: a.store, Generator: a.models, Logs: a.hub, Spool: a.spool, Limiter: limits, Suspensions: suspended, Logger: a.logger, Meter: a.tel.Meter, Tracer: a.tel.Tracer,
 		WorkerName: a.cfg.workerName(), Settings: a.cfg.settings(),
 	})
 	if err != nil {
@@ -144,7 +149,7 @@ func (a *app) makeService(ctx context.Context) (err error) {
 	a.server, err = server.New(server.Config{
 		Service: a.service, Follower: a.hub, Readiness: a.standing.readiness, Logger: a.logger, Auth: a.cfg.Auth, Authenticator: who, Recheck: a.cfg.recheck(),
 		MaxContentBytes: a.cfg.MaxContentBytes, Grace: a.cfg.Grace + lastEndings, TLS: a.tlsConfig(),
-		CORSOrigins: a.cfg.corsOrigins(), Console: web.Console(),
+		CORSOrigins: a.cfg.corsOrigins(), Console: web.Console(), Stats: a.tel.Calls(),
 	})
 	return err
 }

@@ -41,7 +41,7 @@ const off = "off"
 // Validate finds everything that is wrong with the settings, each problem naming its flag. It is called when the command
 // line has been read.
 func (c Config) Validate() error {
-	err := errors.Join(c.checkListeners(), c.checkAuth(), c.checkStore(), c.checkModels(), c.checkWorker(), c.checkBus(), c.TLS.check(),
+	err := errors.Join(c.checkListeners(), c.checkAuth(), c.checkStore(), c.checkModels(), c.checkWorker(), c.checkBus(), c.TLS.check(), c.Telemetry.check(),
 		oneOf("--log-format", c.LogFormat, logText, logJSON),
 		oneOf("--log-level", c.LogLevel, levelDebug, levelInfo, levelWarn, levelError))
 	if err != nil {
