@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ const (
 	streamClients = 64
 	streamDeltas  = 64
 	scrapeEvery   = time.Second
+	traceSample   = "0.1"
 	telemetryGoal = 0.9
 )
 
@@ -33,7 +35,8 @@ func telemetryCost(s *stage) error {
 	if err != nil {
 		return err
 	}
-	on, err := s.service(provider.Addr, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + collector.Listen}, "--ops-listen", "127.0.0.1:0")
+	on, err := s.service(provider.Addr, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + collector.Listen},
+		"--ops-listen", "127.0.0.1:0", "--traces", "otlp", "--trace-sample", traceSample)
 	if err != nil {
 		return err
 	}
@@ -66,6 +69,9 @@ func telemetryCost(s *stage) error {
 	}
 	if seen.failed > 0 || seen.good == 0 {
 		return fmt.Errorf("%d of %d scrapes failed", seen.failed, seen.good+seen.failed)
+	}
+	if string(spans) == "0" {
+		return errors.New("the collector got no spans")
 	}
 	return judgeTelemetry(s.short, found, seen, string(spans))
 }
