@@ -132,8 +132,8 @@ wire: ## Hold the scripted provider to the vendors' own clients, and the adapter
 telemetry-cost: ## Show what metrics that are scraped and spans that are sent cost a streamed turn (SHORT=1 only says it).
 	$(VERDICT) telemetry-cost .ci/speed telemetry-cost
 
-bench: ## Measure turnd against its floors, in rounds: one line a figure with its goal, and bin/bench.json (SHORT=1).
-	$(VERDICT) bench .ci/speed bench
+bench: ## Measure turnd against its floors, in rounds: one line a figure with its goal, and bin/bench.json (SHORT=1, SCENES="streamed ..").
+	$(VERDICT) bench .ci/speed bench $(SCENES)
 
 bench-peers: ## Measure other engines on the same machine; PEERS_DIR is the folder of their programs (SHORT=1).
 	$(VERDICT) bench-peers .ci/speed bench-peers

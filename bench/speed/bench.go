@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/turnd/turnd/bench/rig"
@@ -24,15 +25,33 @@ const (
 	crowdWindow   = 4 * time.Second
 )
 
+// scenes in their order.
+var scenes = []struct {
+	name string
+	play func(*bench) error
+}{
+	{"streamed", (*bench).streamed}, {"submitted", (*bench).submitted}, {"replayed", (*bench).replayed},
+	{"first_delta", (*bench).firstDelta}, {"each_delta", (*bench).eachDelta}, {"idle_stream", (*bench).memory},
+}
+
+// benchAll plays all scenes, or those that are named.
 func benchAll(s *stage) error {
 	b := &bench{stage: s, report: s.newReport()}
 	if err := b.setUp(); err != nil {
 		return err
 	}
-	for _, scene := range []func() error{b.streamed, b.submitted, b.replayed, b.firstDelta, b.eachDelta, b.memory} {
-		if err := scene(); err != nil {
+	played := 0
+	for _, scene := range scenes {
+		if len(s.args) > 0 && !slices.Contains(s.args, scene.name) {
+			continue
+		}
+		played++
+		if err := scene.play(b); err != nil {
 			return err
 		}
+	}
+	if played == 0 || played < len(s.args) {
+		return fmt.Errorf("there are not all of the scenes %q", s.args)
 	}
 	return b.report.close(s, "bench")
 }

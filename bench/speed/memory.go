@@ -87,6 +87,11 @@ func (b *bench) hold(s *server, spec load.Spec) (float64, error) {
 		return 0, err
 	}
 	each := float64(after-before) / 1024 / float64(spec.Clients)
+	if spec.Shape == load.Turn { // for whoever wants to know what it is
+		if err := b.take(s, "idle", "heap"); err != nil {
+			return 0, err
+		}
+	}
 	fmt.Printf("%-10s %d open streams: %.1f KiB each\n", s.Name, spec.Clients, each)
 	return each, p.End(syscall.SIGTERM, time.Minute)
 }

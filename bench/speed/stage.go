@@ -22,19 +22,21 @@ type stage struct {
 	self  string
 	turnd string
 	short bool
+	args  []string
 	procs []*rig.Process
 	pg    *database
 }
 
 // onStage makes a part of what takes place on a stage. After a failure the logs are shown before they go.
 func onStage(do func(*stage) error) func(context.Context, []string) error {
-	return func(ctx context.Context, _ []string) error {
+	return func(ctx context.Context, args []string) error {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		s, err := newStage(ctx)
 		if err != nil {
 			return err
 		}
+		s.args = args
 		err = do(s)
 		s.close(err != nil)
 		return err
