@@ -76,16 +76,25 @@ func machine() string {
 
 func (r *Report) add(f Figure) { r.Figures = append(r.Figures, f) }
 
-// close shows all figures, writes the report beside the programs, and says which goals were missed. A short report is no
-// measurement and misses nothing.
+// close shows all figures, writes the report beside the programs, and says which goals were missed, and what is worse than it was
+// recorded. A short report is no measurement and misses nothing.
 func (r *Report) close(s *stage, name string) error {
 	fmt.Printf("machine: %s, %d cores, %s\npostgres: %s\n", r.Machine, r.Cores, r.Go, r.Postgres)
+	earlier, err := recorded(name)
+	if err != nil {
+		return err
+	}
 	var missed []string
 	for _, f := range r.Figures {
 		f.show()
 		figure(f.Name, fmt.Sprintf("%.3f", f.Value))
 		if !f.reached() {
-			missed = append(missed, fmt.Sprintf("%s %.3f (goal %v)", f.Name, f.Value, f.Goal))
+			missed = append(missed, fmt.Sprintf("%s %.3f (goal %.4g)", f.Name, f.Value, f.Goal))
+		}
+		if from, known := earlier[f.Name]; known && f.fell(from) {
+			fell := fmt.Sprintf("%s fell from the recorded %.3f to %.3f", f.Name, from.Value, f.Value)
+			fmt.Println(fell)
+			missed = append(missed, fell)
 		}
 	}
 	data, err := json.MarshalIndent(r, "", " ")
@@ -98,7 +107,7 @@ func (r *Report) close(s *stage, name string) error {
 	}
 	fmt.Println("written to", file)
 	if len(missed) > 0 && !s.short {
-		return errors.New("goals missed: " + strings.Join(missed, ", "))
+		return errors.New("missed: " + strings.Join(missed, ", "))
 	}
 	return nil
 }

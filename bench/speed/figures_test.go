@@ -33,3 +33,13 @@ func TestAGoalIsReachedFromItsOwnSide(t *testing.T) {
 	require.True(t, Figure{Value: 1.0, Goal: 1.3, AtMost: true}.reached())
 	require.False(t, Figure{Value: 1.4, Goal: 1.3, AtMost: true}.reached())
 }
+
+func TestAFigureFallsByMoreThanATenth(t *testing.T) {
+	ratio := func(v float64) Figure { return Figure{Value: v, Goal: 1.1} }
+	require.True(t, ratio(0.89).fell(ratio(1)))
+	require.False(t, ratio(0.91).fell(ratio(1)))
+	late := func(v, goal float64) Figure { return Figure{Value: v, Goal: goal, AtMost: true} }
+	require.True(t, late(2.3, 3).fell(late(2, 3)))
+	require.False(t, late(4, 6).fell(late(2, 3))) // on a disk that is half as fast
+	require.False(t, ratio(1).fell(Figure{}))     // not recorded
+}
