@@ -65,16 +65,20 @@ func redactURLs(list string) string {
 	return strings.Join(kept, ",")
 }
 
+// busKind is the bus that was asked for; it is never auto.
+func (a *app) busKind() string {
+	switch {
+	case a.cfg.Bus != busAuto:
+		return a.cfg.Bus
+	case a.at.engine == enginePostgres:
+		return busPostgres
+	}
+	return busMemory
+}
+
 // newBus makes the bus that was asked for. It connects once it runs, and serving does not wait for that.
 func (a *app) newBus() live.Bus {
-	kind := a.cfg.Bus
-	if kind == busAuto {
-		kind = busMemory
-		if a.at.engine == enginePostgres {
-			kind = busPostgres
-		}
-	}
-	switch kind {
+	switch a.busKind() {
 	case busPostgres:
 		return postgres.NewBus(postgres.BusConfig{URL: a.at.direct, Logger: a.logger})
 	case busNATS:

@@ -19,6 +19,11 @@ type cli struct {
 	Keys     keysCmd        `cmd:"" help:"Create, list and revoke API keys. The database may be served meanwhile."`
 	Subjects subjectsCmd    `cmd:"" help:"Suspend subjects, reinstate and list them. The database may be served meanwhile."`
 	Held     heldCmd        `cmd:"" help:"See and decide about replies of which nobody knows whether the model answered."`
+	Explain  explainCmd     `cmd:"" help:"Tell what became of a turn: its deliveries, workers, calls and tokens in order of time."`
+	Ledger   ledgerCmd      `cmd:"" help:"List calls to providers, or sum them up."`
+	Workers  workersCmd     `cmd:"" help:"List the workers with their leases."`
+	Sweep    sweepCmd       `cmd:"" help:"Have a worker look now for replies whose worker is gone, and say what became of them."`
+	Doctor   doctorCmd      `cmd:"" help:"Look whether all is well with what serve is set to use: database, bus, endpoints, spool, workers. Spends nothing."`
 	Export   exportCmd      `cmd:"" help:"Copy conversations out of a database, as JSON lines. The database may be served meanwhile."`
 	Import   importCmd      `cmd:"" help:"Bring conversations of such a file into a database, of whichever engine."`
 	Purge    purgeCmd       `cmd:"" help:"Delete conversations that nobody has used for a time."`

@@ -53,7 +53,12 @@ func configuration(app *kong.Application) string {
 		path := "turnd " + strings.TrimSpace(strings.TrimPrefix(command.Path(), app.Name))
 		fmt.Fprintf(&b, "## %s\n\n%s\n\n", path, command.Help)
 		describeArguments(&b, command)
-		describeFlags(&b, command)
+		hidden := map[string]bool{"help": true}
+		if command.Name == "doctor" {
+			b.WriteString("It reads what `turnd serve` reads: all flags and variables of that, and\n\n")
+			hidden = flagsOf(app, "serve")
+		}
+		describeFlags(&b, command, hidden)
 	}
 	return b.String()
 }
@@ -68,13 +73,26 @@ func describeArguments(b *strings.Builder, command *kong.Node) {
 	}
 }
 
+// flagsOf are the names of a command's flags.
+func flagsOf(app *kong.Application, command string) map[string]bool {
+	names := map[string]bool{}
+	for _, leaf := range app.Leaves(true) {
+		for _, level := range leaf.AllFlags(true) {
+			for _, f := range level {
+				names[f.Name] = names[f.Name] || leaf.Name == command || f.Name == "help"
+			}
+		}
+	}
+	return names
+}
+
 // describeFlags writes a table for each group of flags, in the order in which the help shows them.
-func describeFlags(b *strings.Builder, command *kong.Node) {
+func describeFlags(b *strings.Builder, command *kong.Node, hidden map[string]bool) {
 	var groups []string
 	rows := map[string]string{}
 	for _, level := range command.AllFlags(true) {
 		for _, f := range level {
-			if f.Name == "help" {
+			if hidden[f.Name] {
 				continue
 			}
 			title := ""

@@ -45,13 +45,18 @@ type operatorFlags struct {
 }
 
 // ask makes a connection and calls with it.
-func (f operatorFlags) ask(ctx context.Context, call func(context.Context, turnsv1.OperatorServiceClient) error) (err error) {
+func (f operatorFlags) ask(ctx context.Context, call func(context.Context, turnsv1.OperatorServiceClient) error) error {
+	return f.askFor(ctx, heldTime, call)
+}
+
+// askFor is ask with another bound of its time.
+func (f operatorFlags) askFor(ctx context.Context, most time.Duration, call func(context.Context, turnsv1.OperatorServiceClient) error) (err error) {
 	conn, err := f.dial(os.Stderr)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	ctx, cancel := context.WithTimeout(ctx, heldTime)
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	if f.Tenant != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "x-turnd-tenant", f.Tenant)
@@ -146,12 +151,12 @@ func openCalls(ctx context.Context, operator turnsv1.OperatorServiceClient, r *t
 	token := ""
 	for range callPages {
 		page, err := operator.ListProviderCalls(ctx, &turnsv1.ListProviderCallsRequest{PageSize: heldPage, PageToken: token,
-			Filter: &turnsv1.LedgerFilter{ConversationId: r.GetConversationId(), TurnId: r.GetTurnId()}})
+			Filter: &turnsv1.LedgerFilter{ConversationId: r.GetConversationId(), TurnId: r.GetTurnId(), Open: true}})
 		if err != nil {
 			return 0, err
 		}
 		for _, call := range page.GetCalls() {
-			if call.GetReplyId() == r.GetReplyId() && call.GetEndTime() == nil {
+			if call.GetReplyId() == r.GetReplyId() {
 				open++
 			}
 		}

@@ -21,6 +21,9 @@ import (
 	"github.com/turnd/turnd/turns/sqlite"
 )
 
+// errNoFile says that there is no SQLite file yet.
+var errNoFile = errors.New("no database to look at")
+
 // store is the opened database.
 type store struct {
 	turns.Store
@@ -128,7 +131,7 @@ func sayDurability(ctx context.Context, s *postgres.Store, logger *slog.Logger) 
 // withSQLite looks at a file that may be served meanwhile. It makes none.
 func withSQLite(at place, do func(*migrations.Set) error) error {
 	if _, err := os.Stat(at.file); err != nil {
-		return fmt.Errorf("no database to look at: %w", err)
+		return fmt.Errorf("%w: %w", errNoFile, err)
 	}
 	dsn := url.URL{Scheme: "file", Path: at.file, RawQuery: "mode=rw&_pragma=busy_timeout(5000)"}
 	return withDB("sqlite", dsn.String(), migrations.SQLite, do)

@@ -39,3 +39,16 @@ func (s *Snapshots) ReadArchived(ctx context.Context, key turns.ConversationKey,
 
 // Close closes the file.
 func (s *Snapshots) Close() error { return s.store.Close() }
+
+// CheckSchema is that of Store.
+func (s *Snapshots) CheckSchema(ctx context.Context) error { return s.store.CheckSchema(ctx) }
+
+// ListWorkers is that of turns.Leases.
+func (s *Snapshots) ListWorkers(ctx context.Context) ([]turns.WorkerView, error) {
+	return s.store.ListWorkers(ctx)
+}
+
+// Backlog is that of turns.Gauge.
+func (s *Snapshots) Backlog(ctx context.Context, most int) (turns.Backlog, error) {
+	return s.store.Backlog(ctx, most)
+}
