@@ -102,7 +102,7 @@ func (a *app) openModels(ctx context.Context) (err error) {
 }
 
 func (a *app) openStore(ctx context.Context) (err error) {
-	if a.store, err = openStore(ctx, a.cfg, a.at, a.logger); err != nil {
+	if a.store, err = openStore(ctx, a.cfg, a.at, a.tel, a.logger); err != nil {
 		return err
 	}
 	a.closers = append(a.closers, func(context.Context) error { return a.store.close() })

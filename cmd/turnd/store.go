@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver that migrations use
 
+	"github.com/turnd/turnd/internal/telemetry"
 	"github.com/turnd/turnd/migrations"
 	"github.com/turnd/turnd/turns"
 	"github.com/turnd/turnd/turns/access"
@@ -40,11 +41,11 @@ func (s store) ping(ctx context.Context) error {
 }
 
 // openStore opens the database with a schema that can be served.
-func openStore(ctx context.Context, cfg Config, at place, logger *slog.Logger) (store, error) {
+func openStore(ctx context.Context, cfg Config, at place, tel *telemetry.Telemetry, logger *slog.Logger) (store, error) {
 	if at.engine == engineSQLite {
 		return openSQLite(ctx, cfg, at)
 	}
-	return openPostgres(ctx, cfg, at, logger)
+	return openPostgres(ctx, cfg, at, tel, logger)
 }
 
 func openSQLite(ctx context.Context, cfg Config, at place) (store, error) {
@@ -85,12 +86,16 @@ func alone(ctx context.Context, at place, do func(*migrations.Set) error) error 
 }
 
 // openPostgres connects first: whether the server takes writes must be known before it is migrated.
-func openPostgres(ctx context.Context, cfg Config, at place, logger *slog.Logger) (store, error) {
-	s, err := postgres.Open(ctx, postgres.Config{URL: at.url, MaxConns: cfg.DatabaseMaxConns, Pooled: at.direct != at.url})
+func openPostgres(ctx context.Context, cfg Config, at place, tel *telemetry.Telemetry, logger *slog.Logger) (store, error) {
+	s, err := postgres.Open(ctx, postgres.Config{URL: at.url, MaxConns: cfg.DatabaseMaxConns, Pooled: at.direct != at.url,
+		Tracer: tel.Statements()})
 	if err != nil {
 		return store{}, unreachable("--database-url", err)
 	}
 	if err = makeServable(ctx, cfg, at, s); err == nil {
+		err = s.Pools(tel.WatchPool)
+	}
+	if err == nil {
 		err = sayDurability(ctx, s, logger)
 	}
 	if err != nil {

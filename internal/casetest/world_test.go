@@ -17,8 +17,11 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/stats"
 
 	"github.com/turnd/turnd/internal/pgtest"
+	"github.com/turnd/turnd/internal/telemetry"
 	"github.com/turnd/turnd/llm"
 	"github.com/turnd/turnd/llm/anthropic"
 	"github.com/turnd/turnd/llm/gemini"
@@ -66,6 +69,7 @@ type world struct {
 	bus         *live.Memory // what carries hints between the workers; nil: they only poll
 	counters    *sdkmetric.ManualReader
 	meter       metric.Meter
+	tel         *telemetry.Telemetry                                              // what traces the next worker; nil: nothing does
 	auth        string                                                            // how the next server's callers prove who they are; empty: not at all
 	who         auth.Authenticator                                                // finds that out
 	dial        func(ctx context.Context, network, addr string) (net.Conn, error) // nil: TCP
@@ -208,9 +212,14 @@ func (w *world) serveOn(store turns.Store) *worker {
 	hub := live.New(cfg)
 	limits, err := limiter.New(w.lets)
 	require.NoError(t, err)
+	var tracer trace.Tracer
+	var calls stats.Handler
+	if w.tel != nil {
+		tracer, calls = w.tel.Tracer, w.tel.Calls()
+	}
 	service, err = turns.New(turns.Config{Store: store, Generator: router, Logs: hub, Spool: w.spool, Logger: logger,
 		Limiter: limits, Suspensions: w.suspensions,
-		Meter: w.meter, WorkerName: "test", Settings: w.settings})
+		Meter: w.meter, Tracer: tracer, WorkerName: "test", Settings: w.settings})
 	require.NoError(t, err)
 	require.NoError(t, service.Start(w.ctx))
 	loops, stopLoops := context.WithCancel(context.Background())
@@ -218,7 +227,7 @@ func (w *world) serveOn(store turns.Store) *worker {
 	running.Go(func() { _ = service.Run(loops) })
 	running.Go(func() { _ = hub.Run(loops) })
 	h := servertest.Start(t, server.Config{Service: service, Follower: hub, Logger: logger, Grace: time.Second,
-		Auth: w.auth, Authenticator: w.who})
+		Auth: w.auth, Authenticator: w.who, Stats: calls})
 	t.Cleanup(func() {
 		_ = h.Conn.Close()
 		ended, cancel := context.WithCancel(context.Background())

@@ -64,8 +64,11 @@ func newPool(ctx context.Context, config Config, conns int) (*pool, error) {
 	if config.Pooled && c.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
-	if config.Trace != nil {
+	switch {
+	case config.Trace != nil:
 		c.ConnConfig.Tracer = tracer(config.Trace)
+	case config.Tracer != nil:
+		c.ConnConfig.Tracer = config.Tracer
 	}
 	if p.Pool, err = pgxpool.NewWithConfig(ctx, c); err != nil {
 		return nil, fmt.Errorf("make a pool of connections: %w", err)

@@ -39,6 +39,8 @@ type Config struct {
 	// Trace, if set, is told the text of each statement before it is sent, with the context of who asked for it. It holds
 	// parameters and never what they stand for. For tests.
 	Trace func(ctx context.Context, statement string)
+	// Tracer, if set, is told of each statement, its parameters and its end. With Trace it is not.
+	Tracer pgx.QueryTracer
 }
 
 // Store is a turns.Store. It is safe for concurrent use; Close ends it.
@@ -79,6 +81,11 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, mapRead("reach the database", err)
 	}
 	return s, nil
+}
+
+// Pools shows the pools of connections by their names, for what measures them.
+func (s *Store) Pools(show func(name string, pool *pgxpool.Pool) error) error {
+	return errors.Join(show("statements", s.pool.Pool), show("endings", s.vital.Pool), show("lease", s.lease.Pool))
 }
 
 // Close waits for running statements and releases the connections. Closing again does nothing.
