@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants edges e2e example-usechat example-eventsource example-follower history broken chaos chaos-selftest model wire telemetry-cost bench bench-peers profile
+.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants explain edges e2e example-usechat example-eventsource example-follower history broken chaos chaos-selftest model wire telemetry-cost bench bench-peers profile
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ long: ## Show that the 5,000th turn of a conversation costs what its 50th did, i
 
 tenants: ## Show that another tenant's ids answer as missing ones do, by the same statements, and that planted leaks are found (SHORT=1).
 	$(VERDICT) tenants .ci/checks tenants
+
+explain: ## Show that turnd explain tells the story of a turn sent five times and taken over once, as README has it (UPDATE=1 writes it there).
+	$(VERDICT) explain .ci/checks explain
 
 edges: ## Show that curl, grpcurl, buf curl and a generated client each send and follow a turn by the lines of the docs.
 	$(VERDICT) edges .ci/edges
