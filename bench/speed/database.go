@@ -43,7 +43,7 @@ func (d *database) vouch(ctx context.Context) error {
 				return err
 			}
 			if (name == "fsync" || name == "synchronous_commit") && value != "on" {
-				return fmt.Errorf("Postgres runs with %s %s", name, value)
+				return fmt.Errorf("%s of Postgres is %s", name, value)
 			}
 			said = append(said, name+"="+value)
 		}

@@ -41,8 +41,9 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := parts[os.Args[1]](ctx, os.Args[2:]); err != nil {
+	err := parts[os.Args[1]](ctx, os.Args[2:])
+	stop()
+	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}

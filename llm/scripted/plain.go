@@ -16,7 +16,8 @@ func isPlain(text string) bool {
 // that the provider has to do, and a load on what is before it would measure the encoder instead. What is returned is valid until
 // the next call.
 func (v *anthropicVoice) plainText(p piece) []byte {
-	b := append(v.plain[:0], "event: content_block_delta"...)
+	b := v.plain[:0]
+	b = append(b, "event: content_block_delta"...)
 	b = append(b, v.lines...)
 	b = append(b, `data: {"type":"content_block_delta","index":`...)
 	b = strconv.AppendInt(b, int64(p.index), 10)
@@ -24,6 +25,7 @@ func (v *anthropicVoice) plainText(p piece) []byte {
 	b = append(b, p.text...)
 	b = append(b, `"}}`...)
 	b = append(b, v.lines...)
-	v.plain = append(b, v.lines...)
+	b = append(b, v.lines...)
+	v.plain = b
 	return v.plain
 }
