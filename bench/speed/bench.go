@@ -30,8 +30,12 @@ var scenes = []struct {
 	name string
 	play func(*bench) error
 }{
-	{"streamed", (*bench).streamed}, {"submitted", (*bench).submitted}, {"replayed", (*bench).replayed},
-	{"first_delta", (*bench).firstDelta}, {"each_delta", (*bench).eachDelta}, {"idle_stream", (*bench).memory},
+	{"streamed", (*bench).streamed},
+	{"submitted", (*bench).submitted},
+	{"replayed", (*bench).replayed},
+	{"first_delta", (*bench).firstDelta},
+	{"each_delta", (*bench).eachDelta},
+	{"idle_stream", (*bench).memory},
 }
 
 // benchAll plays all scenes, or those that are named.
@@ -132,7 +136,8 @@ func (b *bench) streamed() error {
 	if err != nil {
 		return err
 	}
-	b.report.add(Figure{Name: "streamed", Goal: 1.1,
+	b.report.add(Figure{
+		Name: "streamed", Goal: 1.1,
 		Value: found.of(func(at func(string) load.Result) float64 {
 			return at("turnd").PerSecond() / composite(at("relay").PerSecond(), at("two commits").PerSecond())
 		}),
@@ -163,7 +168,8 @@ func (b *bench) submitted() error {
 	floor := func(at func(string) load.Result) float64 {
 		return composite(at("one write").PerSecond(), at("group commit").PerSecond(), at("two calls").PerSecond())
 	}
-	b.report.add(Figure{Name: "submitted", Goal: 0.8,
+	b.report.add(Figure{
+		Name: "submitted", Goal: 0.8,
 		Value: found.of(func(at func(string) load.Result) float64 { return at("turnd").PerSecond() / floor(at) }),
 		Of: fmt.Sprintf("turnd %.0f/s; composite %.0f/s of one write %.0f/s, group commit %.0f/s, two calls %.0f/s",
 			found.perSecond("turnd"), found.of(floor), found.perSecond("one write"), found.perSecond("group commit"), found.perSecond("two calls")),
@@ -191,7 +197,8 @@ func (b *bench) replayed() error {
 	if err != nil {
 		return err
 	}
-	b.report.add(Figure{Name: "replayed", Goal: 0.7,
+	b.report.add(Figure{
+		Name: "replayed", Goal: 0.7,
 		Value: found.of(func(at func(string) load.Result) float64 {
 			return at("turnd").PerSecond() / at("one SELECT").PerSecond()
 		}),

@@ -30,7 +30,8 @@ func (b *bench) firstDelta() error {
 	first := func(name string) float64 {
 		return found.of(func(at func(string) load.Result) float64 { return at(name).First })
 	}
-	b.report.add(Figure{Name: "first_delta_ms", AtMost: true,
+	b.report.add(Figure{
+		Name: "first_delta_ms", AtMost: true,
 		Value: found.of(func(at func(string) load.Result) float64 { return at("turnd").First - at("provider").First }),
 		Goal:  found.of(func(at func(string) load.Result) float64 { return at("two commits").First + graceFirst }),
 		Of: fmt.Sprintf("added at the median: turnd %.2f ms, provider %.2f ms; the goal is one commit, %.2f ms, and %d ms",
@@ -65,7 +66,8 @@ func (b *bench) eachDelta() error {
 	figureOf := func(who string) float64 {
 		return found.of(func(at func(string) load.Result) float64 { return cost(at, who) })
 	}
-	b.report.add(Figure{Name: "each_delta", Goal: 1.3, AtMost: true,
+	b.report.add(Figure{
+		Name: "each_delta", Goal: 1.3, AtMost: true,
 		Value: found.of(func(at func(string) load.Result) float64 { return cost(at, "turnd") / cost(at, "relay") }),
 		Of:    fmt.Sprintf("CPU a delta: turnd %.2f us, relay %.2f us", figureOf("turnd"), figureOf("relay")),
 	})

@@ -54,8 +54,10 @@ func (b *bench) memory() error {
 	if err != nil {
 		return err
 	}
-	b.report.add(Figure{Name: "idle_stream", Goal: 1.3, AtMost: true, Value: turndKiB / relayKiB,
-		Of: fmt.Sprintf("of %d open streams each takes: turnd %.1f KiB, relay %.1f KiB", n, turndKiB, relayKiB)})
+	b.report.add(Figure{
+		Name: "idle_stream", Goal: 1.3, AtMost: true, Value: turndKiB / relayKiB,
+		Of: fmt.Sprintf("of %d open streams each takes: turnd %.1f KiB, relay %.1f KiB", n, turndKiB, relayKiB),
+	})
 	// Replies go on without their clients, and a service that drains waits for them.
 	return held.Control(b.ctx, http.MethodPost, "/_scripted/gates/held/open", nil, nil)
 }

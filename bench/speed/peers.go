@@ -235,8 +235,10 @@ func (c *contest) judge() {
 			continue
 		}
 		theirs, ours := median(c.seen[key(p.name, streamClients)]), c.found.perSecond(p.ours)
-		c.report.add(Figure{Name: "floor_" + strings.ReplaceAll(p.ours, " ", "_"), Value: math.Abs(theirs/ours - 1), Goal: peerNear, AtMost: true,
-			Of: fmt.Sprintf("ours %.0f/s, theirs %.0f/s", ours, theirs)})
+		c.report.add(Figure{
+			Name: "floor_" + strings.ReplaceAll(p.ours, " ", "_"), Value: math.Abs(theirs/ours - 1), Goal: peerNear, AtMost: true,
+			Of: fmt.Sprintf("ours %.0f/s, theirs %.0f/s", ours, theirs),
+		})
 	}
 	for _, shape := range []struct {
 		name    string
@@ -250,7 +252,9 @@ func (c *contest) judge() {
 			}
 		}
 		ours := c.found.perSecond(shape.name)
-		c.report.add(Figure{Name: shape.name + "_peers", Value: ours / max(1, best), Goal: shape.goal,
-			Of: fmt.Sprintf("turnd %.0f/s; the best engine is %s with %.0f/s", ours, who, best)})
+		c.report.add(Figure{
+			Name: shape.name + "_peers", Value: ours / max(1, best), Goal: shape.goal,
+			Of: fmt.Sprintf("turnd %.0f/s; the best engine is %s with %.0f/s", ours, who, best),
+		})
 	}
 }

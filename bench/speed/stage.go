@@ -137,8 +137,10 @@ models:
 		return nil, err
 	}
 	ready := filepath.Join(s.dir, name+".ready")
-	p, err := rig.StartWith(s.dir, name, env, s.turnd, append([]string{"serve", "--listen", "127.0.0.1:0", "--ready-file", ready,
-		"--database-url", dsn, "--migrate", "on", "--models", models, "--spool-dir", filepath.Join(s.dir, name+".spool")}, flags...)...)
+	p, err := rig.StartWith(s.dir, name, env, s.turnd, append([]string{
+		"serve", "--listen", "127.0.0.1:0", "--ready-file", ready,
+		"--database-url", dsn, "--migrate", "on", "--models", models, "--spool-dir", filepath.Join(s.dir, name+".spool"),
+	}, flags...)...)
 	return s.await(p, ready, err)
 }
 

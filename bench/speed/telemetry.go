@@ -55,7 +55,7 @@ func telemetryCost(s *stage) error {
 	}
 	p := pace{warm: 2 * time.Second, window: 8 * time.Second, rounds: 7}
 	if s.short {
-		p = pace{warm: time.Second, window: 2 * time.Second, rounds: 4}
+		p = pace{warm: time.Second, window: 2 * time.Second, rounds: 3}
 	}
 	found, err := s.compete(p, entrant("telemetry on", on), entrant("telemetry off", off))
 	cancel()
