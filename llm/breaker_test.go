@@ -128,13 +128,13 @@ func (s *stage) shown() int64 {
 	require.Len(s, all.ScopeMetrics, 1)
 	m := all.ScopeMetrics[0].Metrics[0]
 	require.Equal(s, "turnd.breaker.state", m.Name)
-	points := m.Data.(metricdata.Gauge[int64]).DataPoints
+	points := m.Data.(metricdata.Gauge[float64]).DataPoints
 	require.Len(s, points, 2)
 	for _, p := range points {
 		if endpoint, _ := p.Attributes.Value("endpoint"); endpoint.AsString() == "one" {
 			model, _ := p.Attributes.Value("model")
 			require.Equal(s, "m-1", model.AsString())
-			return p.Value
+			return int64(p.Value)
 		}
 	}
 	s.Fatal("the gauge does not show the first route")

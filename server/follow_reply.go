@@ -26,5 +26,5 @@ func (t turnService) FollowReply(req *turnsv1.FollowReplyRequest, stream grpc.Se
 	turns.LinkReply(ctx, reply)
 	nothing := func() error { return nil }
 	send := func(e *turnsv1.Event) error { return stream.Send(&turnsv1.FollowReplyResponse{Event: e}) }
-	return t.follow(ctx, key, reply.Turn, reply.ID, req.GetOffset(), nothing, send)
+	return t.follow(ctx, key, reply.Turn, reply.ID, req.GetOffset(), nothing, send, nil)
 }

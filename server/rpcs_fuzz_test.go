@@ -29,6 +29,8 @@ type empty struct{}
 
 var errNothing = turns.NotFound("row", "id")
 
+func (empty) FollowedToEnd(context.Context, turns.Submission, turns.Reply) {}
+
 func (empty) Submit(_ context.Context, _ turns.Caller, d turns.Delivery) (turns.Submission, error) {
 	if d.Input.Turn.IsZero() || len(d.Input.Content) == 0 {
 		panic("a delivery without a turn")

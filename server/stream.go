@@ -21,17 +21,19 @@ type emitter struct {
 	terminal func(turns.Reply) *turnsv1.Event
 	reply    turns.ReplyID
 	at       uint32
+	// ended is told how the reply ended; nil: nobody is.
+	ended func(turns.Reply)
 }
 
 // follow streams a reply from an offset until its terminal event; without a reply's id that of a turn in line, once it has
-// one. before sends what comes first. Where the offset is a client's, before waits for the follower's first word: an offset
+// one. before sends what comes first, and ended, if not nil, is told of the end. Where the offset is a client's, before waits for the follower's first word: an offset
 // that turns out to be none is then still a status and not the end of a stream that had begun.
 func (s *Server) follow(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, reply turns.ReplyID, from uint32,
-	before func() error, send func(*turnsv1.Event) error) error {
+	before func() error, send func(*turnsv1.Event) error, ended func(turns.Reply)) error {
 	if reply.IsZero() {
 		from = 0
 	}
-	e := &emitter{send: send, terminal: s.endedToWire, reply: reply, at: from}
+	e := &emitter{send: send, terminal: s.endedToWire, reply: reply, at: from, ended: ended}
 	begin := before
 	if from == 0 {
 		begin = nil
@@ -89,6 +91,9 @@ func (e *emitter) emit(event turns.Event) (ended bool, err error) {
 		ev := e.terminal(event.Reply)
 		if ev == nil {
 			return true, errors.New("the follower ended with a reply that is still in flight")
+		}
+		if e.ended != nil {
+			e.ended(event.Reply)
 		}
 		return true, e.write(ev, 0)
 	}

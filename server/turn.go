@@ -4,6 +4,7 @@ import (
 	"google.golang.org/grpc"
 
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
+	"github.com/turnd/turnd/turns"
 )
 
 // Turn takes a user turn and streams its reply. Until accepted is sent a failure is a status; from then on what becomes
@@ -26,5 +27,6 @@ func (t turnService) Turn(req *turnsv1.TurnRequest, stream grpc.ServerStreamingS
 		restarted := &emitter{send: send, reply: sub.Reply.ID, at: sub.Offset}
 		return restarted.write(restartedToWire(*sub.Restarted), 0)
 	}
-	return t.follow(ctx, sub.Key, sub.Turn.ID, sub.Reply.ID, sub.Offset, accept, send)
+	return t.follow(ctx, sub.Key, sub.Turn.ID, sub.Reply.ID, sub.Offset, accept, send,
+		func(ended turns.Reply) { t.cfg.Service.FollowedToEnd(ctx, sub, ended) })
 }

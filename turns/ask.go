@@ -119,7 +119,10 @@ func (r *run) askOnce(ctx context.Context, lost callResult, at Continuation) (ca
 	ctx, span := r.callSpan(ctx, instrument.OperationFetch, r.request.Route)
 	defer span.End()
 	r.sent(span)
-	c = r.pour(r.generator.Recover(ctx, r.lostCall(at)), w, c)
+	c.firstChunk = time.Time{}
+	i := inference{operation: instrument.OperationFetch, route: r.request.Route, begun: time.Now()}
+	c = r.pour(ctx, r.generator.Recover(ctx, r.lostCall(at)), w, c)
+	r.metrics.inferred(ctx, i, c)
 	told := c
 	told.reported = nil // the call that it asks about has used them, and they are counted once
 	told.came(span)

@@ -47,5 +47,6 @@ func BuildRequest(b Builder, q Question) (Built, error) {
 	if err != nil {
 		return Built{}, err
 	}
+	request.Mixed = w.prompt.mixed()
 	return Built{Request: request, Start: w.start, Tokens: w.tokens}, nil
 }

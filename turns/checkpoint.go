@@ -26,6 +26,9 @@ func (s *Service) checkpoint(ctx context.Context) {
 func (s *Service) checkpointRuns(ctx context.Context, all []*run) {
 	ctx, cancel := context.WithTimeout(ctx, s.set.Lease)
 	defer cancel()
+	if len(all) > 0 {
+		defer s.metrics.checkpointTook(ctx, time.Now())
+	}
 	for len(all) > 0 && ctx.Err() == nil {
 		var batch []heldTail
 		batch, all = holdTails(all, checkpointBytes)

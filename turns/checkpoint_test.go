@@ -51,8 +51,8 @@ func (s *checkpointStore) Checkpoint(_ context.Context, items []Checkpoint) ([]C
 }
 
 // checkpointing is a service with runs whose logs are as many MiB long, none of it stored.
-func checkpointing(store Store, sizes ...int) (*Service, []*run) {
-	s := &Service{store: store, runs: map[ReplyID]*run{}, logger: slog.New(slog.DiscardHandler), set: Settings{Lease: time.Hour}}
+func checkpointing(t *testing.T, store Store, sizes ...int) (*Service, []*run) {
+	s := &Service{store: store, metrics: uncounted(t), runs: map[ReplyID]*run{}, logger: slog.New(slog.DiscardHandler), set: Settings{Lease: time.Hour}}
 	var runs []*run
 	for _, mib := range sizes {
 		r := &run{Service: s, reply: Reply{ID: ReplyID{newID()}}, log: tailLog{pieces: []Piece{{Text: strings.Repeat("x", mib<<20)}}}}
@@ -64,7 +64,7 @@ func checkpointing(store Store, sizes ...int) (*Service, []*run) {
 
 func TestAStatementCarriesABoundedPartOfATicksBytesAndAtLeastOneReply(t *testing.T) {
 	store := &checkpointStore{}
-	s, runs := checkpointing(store, 5, 5, 5, 20, 0, 0, 3)
+	s, runs := checkpointing(t, store, 5, 5, 5, 20, 0, 0, 3)
 	s.checkpoint(t.Context())
 	items := 0
 	for _, statement := range store.statements {
@@ -84,7 +84,7 @@ func TestAStatementCarriesABoundedPartOfATicksBytesAndAtLeastOneReply(t *testing
 
 func TestATickOfFewBytesIsOneStatement(t *testing.T) {
 	store := &checkpointStore{}
-	s, runs := checkpointing(store, 1, 1, 1, 0)
+	s, runs := checkpointing(t, store, 1, 1, 1, 0)
 	runs[2].over = true
 	runs[3].mu.Lock() // it is just ending
 	s.checkpoint(t.Context())
@@ -94,7 +94,7 @@ func TestATickOfFewBytesIsOneStatement(t *testing.T) {
 
 func TestAStatementThatFailsKeepsNoOtherFromBeingStored(t *testing.T) {
 	store := &checkpointStore{fails: 1}
-	s, runs := checkpointing(store, 9, 9, 9)
+	s, runs := checkpointing(t, store, 9, 9, 9)
 	s.checkpoint(t.Context())
 	require.Len(t, store.statements, 3)
 	stored := 0
@@ -137,7 +137,7 @@ func (s *refusingStore) ReadReply(context.Context, ConversationKey, ReplyID) (Re
 func TestAReplyWhoseCheckpointWasHeldDoesNotWaitForThoseThatWereRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &refusingStore{held: ReplyID{newID()}, open: make(chan struct{})}
-		s, runs := checkpointing(store, 1, 1, 1)
+		s, runs := checkpointing(t, store, 1, 1, 1)
 		for _, r := range runs {
 			r.fence.Reply = r.reply.ID
 		}

@@ -16,6 +16,7 @@ func (r *run) comeBack(ctx context.Context, e Ending, row Reply) (ended Reply, o
 			return Reply{}, false, err
 		}
 		if won {
+			r.counted = r.openCall() // by whose sweep had ended it
 			r.logger.InfoContext(ctx, "reply salvaged", "reply_id", r.reply.ID.String(), "turn_id", r.reply.Turn.String())
 			return r.endedReply(e, row.EndTime), true, nil
 		}
@@ -82,6 +83,7 @@ func (r *run) adopts(ctx context.Context, row Reply) bool {
 // revived runs the reply under its next epoch from now on. Its reservation, which was settled with its end, is open again: a
 // sweep finds it should this worker not live to settle it. The caller holds mu.
 func (r *run) revived(ctx context.Context, stored uint32) {
+	r.counted = r.openCall()
 	r.goOn(r.fence.Epoch+1, r.reviver, stored)
 	r.reviver = WorkerID{}
 	r.settleSoon(r.key, r.reply.Turn, r.reply.Generation)

@@ -79,6 +79,7 @@ func (s *Service) endedByDeletion(ctx context.Context, key ConversationKey, ende
 			s.stopDeleted(r.ID)
 			continue
 		}
+		s.countDeleted(ctx, key, e)
 		if len(e.OpenCalls) == 0 {
 			continue
 		}
@@ -89,6 +90,27 @@ func (s *Service) endedByDeletion(ctx context.Context, key ConversationKey, ende
 		})
 	}
 	all.Wait()
+}
+
+// countDeleted counts the calls that a deletion closed of a reply that nobody runs, as the store estimates them: nobody else
+// will.
+func (s *Service) countDeleted(ctx context.Context, key ConversationKey, e EndedReply) {
+	if len(e.OpenCalls) == 0 {
+		return
+	}
+	last := newest(e.OpenCalls).Number
+	for _, call := range e.OpenCalls {
+		o := CallOutcome{Key: key, ID: call.ID, Class: ClassNotSent, Phase: PhaseNone, Usage: Usage{Calls: 1}}
+		if call.Submitted {
+			received := 0
+			if call.Number == last {
+				received = int(e.Reply.Length)
+			}
+			o.Class, o.Phase, o.Usage = ClassAmbiguous, PhaseWritten, EstimateUsage(call.RequestBytes, received)
+			o = o.wasted(string(ReasonDeleted))
+		}
+		s.metrics.callEnded(ctx, call.labels(), o)
+	}
 }
 
 // stopDeleted stops the run of a reply that was deleted, here or by a hint to its owner.

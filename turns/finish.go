@@ -237,9 +237,10 @@ func (s *Service) countUnstored(spooled bool) {
 	defer s.mu.Unlock()
 	if spooled {
 		s.spooled++
-	} else {
-		s.lost++
+		return
 	}
+	s.lost++
+	s.metrics.endingLost(context.Background())
 }
 
 // end writes the ending once and finds out what became of it. ok is false if the reply is no longer this worker's.
@@ -299,8 +300,8 @@ func (r *run) announce(ctx context.Context, e Ending, ended Reply, ok bool) {
 	defer r.settleSoon(r.key, r.reply.Turn, r.reply.Generation)
 	if e.Call != nil && !ok {
 		r.closeLost(ctx, e.Call.wasted(cmp.Or(string(ended.Reason), wasteLost)))
-	} else if e.Call != nil {
-		r.metrics.callEnded(ctx, r.labels(r.call), *e.Call)
+	} else if e.Call != nil && e.Call.ID != r.counted {
+		r.metrics.callEnded(ctx, r.call.labels(), *e.Call)
 	}
 	if !ok {
 		r.log.Move()
@@ -308,5 +309,7 @@ func (r *run) announce(ctx context.Context, e Ending, ended Reply, ok bool) {
 	}
 	r.metrics.replyEnded(ctx, ended.Status, ended.Reason)
 	r.saw(ctx, ended.Status, ended.Reason)
+	r.metrics.replyTook(ctx, ended.Status, r.since)
+	r.answerAttached(ctx, ended)
 	r.log.End(ended)
 }

@@ -119,6 +119,8 @@ type Request struct {
 	// Healed is what had to be put right in the history, and no part of the hash: the same history heals the same way
 	// anywhere. Nil is nothing.
 	Healed Healed
+	// Mixed says that it holds images or documents besides text.
+	Mixed bool
 }
 
 // NewRequest hashes a body that an adapter built.

@@ -18,6 +18,8 @@ type lease struct {
 	name   string
 	ttl    time.Duration
 	logger *slog.Logger
+	// count is told of each renewal how it went; nil: nobody is.
+	count func(ctx context.Context, result string)
 
 	mu sync.Mutex
 	id WorkerID
@@ -133,16 +135,43 @@ func (l *lease) renew(ctx context.Context) {
 	err := l.store.RenewLease(ctx, l.worker(), l.ttl)
 	switch {
 	case err == nil:
+		l.counted(ctx, l.punctual())
 		l.renewed(begun)
 		l.meet(ctx, begun)
 	case errors.Is(err, ErrBuried) && l.isRetired():
 	case errors.Is(err, ErrBuried):
+		l.counted(ctx, renewalLost)
 		l.logger.WarnContext(ctx, "worker was declared dead, taking a new id", "worker_id", l.worker().String())
 		if err := l.register(ctx); err != nil {
 			l.broken(ctx, err)
 		}
 	case ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded):
+		l.counted(ctx, renewalFailed)
 		l.broken(ctx, err)
+	}
+}
+
+// Results of a renewal.
+const (
+	renewalOnTime = "on_time"
+	renewalLate   = "late"
+	renewalFailed = "failed"
+	renewalLost   = "lost"
+)
+
+// punctual says of a renewal that succeeded whether half of the lease had passed before it.
+func (l *lease) punctual() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.good) > l.ttl/2 {
+		return renewalLate
+	}
+	return renewalOnTime
+}
+
+func (l *lease) counted(ctx context.Context, result string) {
+	if l.count != nil {
+		l.count(ctx, result)
 	}
 }
 

@@ -196,8 +196,8 @@ func (r *run) keepLost(ctx context.Context, e Ending) error {
 		won, err := r.store.Restore(ctx, lost)
 		switch {
 		case won:
-			for i, o := range lost.Outcomes {
-				r.metrics.callEnded(ctx, r.labels(lost.Calls[i]), o)
+			if n := len(lost.Calls) - 1; e.Call != nil { // those before it were counted as they ended
+				r.metrics.callEnded(ctx, lost.Calls[n].labels(), lost.Outcomes[n])
 			}
 			r.metrics.replyEnded(ctx, StatusAbandoned, lost.Ending.Reason)
 			r.logger.WarnContext(ctx, "reply was lost by the database and its slot is taken", "reply_id", r.reply.ID.String(), "turn_id", r.reply.Turn.String())

@@ -2,60 +2,111 @@ package turns
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/turnd/turnd/internal/instrument"
 )
 
-// Metrics are the counters of the domain. Names, units and labels are fixed: dashboards are written against them. No
-// label holds an id, and each comes from a closed list or from the models file.
+// The most distinct values of labels that a models file chooses, in the life of a process.
+const (
+	mostProviders = 32
+	mostModels    = 128
+)
+
+// Metrics are the instruments of the domain. What each means is in the catalog of package instrument. Values of labels come
+// from closed lists, or from the models file and then bounded.
 type Metrics struct {
-	submissions   metric.Int64Counter
-	duplicates    metric.Int64Counter
-	providerCalls metric.Int64Counter
-	tokens        metric.Int64Counter
-	wasted        metric.Int64Counter
-	replies       metric.Int64Counter
-	healings      metric.Int64Counter
-	rebuilt       metric.Int64Counter
+	submissions, duplicates, duplicateTokens, duplicateCost       metric.Int64Counter
+	providerCalls, tokens, cost, wasted, wastedCost               metric.Int64Counter
+	requests, requestTokens, rebuilt, healings                    metric.Int64Counter
+	replies, swept, renewals, endingsLost                         metric.Int64Counter
+	input, output, cacheRead, cacheWrite, reasoning               metric.Int64Counter
+	replyTime, firstDelta, claimTime, checkpointTime              metric.Float64Histogram
+	inferenceTime, inferenceFirstChunk, inputSizes, responseSizes metric.Float64Histogram
+
+	vendors, models *instrument.Bounded
 }
 
-// NewMetrics makes the counters.
+// NewMetrics makes the instruments. An error is a mistake in the catalog, or of the meter.
 func NewMetrics(meter metric.Meter) (*Metrics, error) {
-	var m Metrics
-	for _, c := range []struct {
-		counter           *metric.Int64Counter
-		name, unit, about string
-	}{
-		{&m.submissions, "turnd.submissions", "{delivery}", "Deliveries of user turns, by what each was."},
-		{&m.duplicates, "turnd.duplicates", "{delivery}", "Deliveries that repeated a turn, and calls that repeated a call, by the layer that repeated."},
-		{&m.providerCalls, "turnd.provider.calls", "{call}", "Physical requests to providers, once each is over."},
-		{&m.tokens, "turnd.provider.tokens", "{token}", "Tokens of provider calls; cache_read and cache_write are parts of input."},
-		{&m.wasted, "turnd.tokens.wasted", "{token}", "Tokens that were paid for and not delivered, by cause."},
-		{&m.replies, "turnd.replies", "{reply}", "Replies that ended, by status and reason."},
-		{&m.healings, "turnd.history.healed", "{piece}", "What was put right in the histories of requests that were built, by kind; stored rows stay as they are."},
-		{&m.rebuilt, "turnd.requests.rebuilt", "{request}", "Requests that were built again for a later attempt, by whether they came out the same to the byte; other bytes go under another idempotency key."},
+	m := &Metrics{vendors: instrument.NewBounded(mostProviders), models: instrument.NewBounded(mostModels)}
+	maker := instrument.NewMaker(meter)
+	for name, counter := range map[string]*metric.Int64Counter{
+		instrument.Submissions: &m.submissions, instrument.Duplicates: &m.duplicates,
+		instrument.DuplicateTokens: &m.duplicateTokens, instrument.DuplicateCost: &m.duplicateCost,
+		instrument.ProviderCalls: &m.providerCalls, instrument.ProviderTokens: &m.tokens, instrument.ProviderCost: &m.cost,
+		instrument.TokensWasted: &m.wasted, instrument.CostWasted: &m.wastedCost,
+		instrument.Requests: &m.requests, instrument.RequestTokens: &m.requestTokens,
+		instrument.RequestsRebuilt: &m.rebuilt, instrument.HistoryHealed: &m.healings, instrument.Replies: &m.replies,
+		instrument.Sweeps: &m.swept, instrument.Renewals: &m.renewals, instrument.EndingsLost: &m.endingsLost,
+		instrument.InferenceInput: &m.input, instrument.InferenceOutput: &m.output,
+		instrument.InferenceCacheRead: &m.cacheRead, instrument.InferenceCacheWrite: &m.cacheWrite,
+		instrument.InferenceReasoning: &m.reasoning,
 	} {
-		counter, err := meter.Int64Counter(c.name, metric.WithUnit(c.unit), metric.WithDescription(c.about))
-		if err != nil {
-			return nil, err
-		}
-		*c.counter = counter
+		*counter = maker.Counter(name)
 	}
-	return &m, nil
+	for name, histogram := range map[string]*metric.Float64Histogram{
+		instrument.ReplyTime: &m.replyTime, instrument.FirstDelta: &m.firstDelta, instrument.ClaimTime: &m.claimTime,
+		instrument.CheckpointTime: &m.checkpointTime, instrument.InferenceTime: &m.inferenceTime,
+		instrument.InferenceFirstChunk: &m.inferenceFirstChunk, instrument.InferenceInputSizes: &m.inputSizes,
+		instrument.InferenceOutputSizes: &m.responseSizes,
+	} {
+		*histogram = maker.Histogram(name)
+	}
+	return m, maker.Err()
+}
+
+// countOne counts one of something that has a single label.
+func countOne(ctx context.Context, c metric.Int64Counter, label, value string) {
+	c.Add(ctx, 1, metric.WithAttributes(attribute.String(label, value)))
 }
 
 func (m *Metrics) submission(ctx context.Context, result string) {
-	m.submissions.Add(ctx, 1, metric.WithAttributes(attribute.String("result", result)))
+	countOne(ctx, m.submissions, "result", result)
 }
 
-func (m *Metrics) duplicate(ctx context.Context, layer string) {
-	m.duplicates.Add(ctx, 1, metric.WithAttributes(attribute.String("layer", layer)))
+func (m *Metrics) duplicate(ctx context.Context, layer Layer) {
+	countOne(ctx, m.duplicates, "layer", string(layer))
+}
+
+// saved counts what n repeated deliveries of a layer would have used, had each been a call of its own.
+func (m *Metrics) saved(ctx context.Context, layer Layer, n int64, u Usage) {
+	by := metric.WithAttributes(attribute.String("layer", string(layer)))
+	if tokens := u.Total(); tokens > 0 {
+		m.duplicateTokens.Add(ctx, n*tokens, by)
+	}
+	if u.CostMicros > 0 {
+		m.duplicateCost.Add(ctx, n*u.CostMicros, by)
+	}
 }
 
 func (m *Metrics) replyEnded(ctx context.Context, status Status, reason Reason) {
 	m.replies.Add(ctx, 1, metric.WithAttributes(
 		attribute.String("status", string(status)), attribute.String("reason", string(reason))))
+}
+
+// replyTook adds how long a reply took that its own worker ended; a zero time of its claim is not known.
+func (m *Metrics) replyTook(ctx context.Context, status Status, claimed time.Time) {
+	if !claimed.IsZero() {
+		m.replyTime.Record(ctx, time.Since(claimed).Seconds(), metric.WithAttributes(attribute.String("status", string(status))))
+	}
+}
+
+// firstDeltaCame adds how long a new turn waited for its first delta.
+func (m *Metrics) firstDeltaCame(ctx context.Context, arrived time.Time, route Route) {
+	m.firstDelta.Record(ctx, time.Since(arrived).Seconds(), metric.WithAttributes(
+		attribute.String("provider", m.vendors.Value(route.Provider)), attribute.String("model", m.models.Value(route.Model))))
+}
+
+func (m *Metrics) claimTook(ctx context.Context, begun time.Time) {
+	m.claimTime.Record(ctx, time.Since(begun).Seconds())
+}
+
+func (m *Metrics) checkpointTook(ctx context.Context, begun time.Time) {
+	m.checkpointTime.Record(ctx, time.Since(begun).Seconds())
 }
 
 // healed counts what was put right in a request that was built.
@@ -71,42 +122,25 @@ func (m *Metrics) rebuiltRequest(ctx context.Context, same bool) {
 	if same {
 		result = "same"
 	}
-	m.rebuilt.Add(ctx, 1, metric.WithAttributes(attribute.String("result", result)))
+	countOne(ctx, m.rebuilt, "result", result)
 }
 
-// callLabels say whose call it was.
-type callLabels struct {
-	first    bool
-	provider string
-	model    string
+// Results of a sweep of one stale claim.
+const (
+	sweptTakenOver = "taken_over"
+	sweptAbandoned = "abandoned"
+	sweptHeld      = "held"
+	sweptCompleted = "completed"
+	sweptLostRace  = "lost_race"
+	sweptFailed    = "failed"
+)
+
+func (m *Metrics) sweptOne(ctx context.Context, result string) {
+	countOne(ctx, m.swept, "result", result)
 }
 
-func (m *Metrics) callEnded(ctx context.Context, l callLabels, o CallOutcome) {
-	try := "retry"
-	if l.first {
-		try = "first"
-	}
-	common := []attribute.KeyValue{
-		attribute.String("try", try), attribute.String("provider", l.provider), attribute.String("model", l.model)}
-	m.providerCalls.Add(ctx, 1, metric.WithAttributes(
-		append(common[:len(common):len(common)], attribute.String("class", string(o.Class)))...))
-	if !l.first {
-		m.duplicate(ctx, "provider")
-	}
-	source := attribute.String("source", string(o.Usage.Source))
-	for _, part := range []struct {
-		direction string
-		tokens    int64
-	}{
-		{"input", o.Usage.Input}, {"output", o.Usage.Output},
-		{"cache_read", o.Usage.CacheRead}, {"cache_write", o.Usage.CacheWrite},
-	} {
-		if part.tokens > 0 {
-			m.tokens.Add(ctx, part.tokens, metric.WithAttributes(
-				append(common[:len(common):len(common)], source, attribute.String("direction", part.direction))...))
-		}
-	}
-	if o.Usage.Wasted > 0 {
-		m.wasted.Add(ctx, o.Usage.Wasted, metric.WithAttributes(attribute.String("cause", o.WasteCause)))
-	}
+func (m *Metrics) renewal(ctx context.Context, result string) {
+	countOne(ctx, m.renewals, "result", result)
 }
+
+func (m *Metrics) endingLost(ctx context.Context) { m.endingsLost.Add(ctx, 1) }

@@ -1,5 +1,7 @@
 package turns
 
+import "slices"
+
 // messageOf is a row as a part of the history, and whether it is one. A block of a reply that says nothing is left out;
 // which of the others a provider can read is for its adapter. A user turn without content was erased.
 func messageOf(row PathRow) (Message, bool) {
@@ -26,6 +28,21 @@ func messageOf(row PathRow) (Message, bool) {
 		said = append(said, b)
 	}
 	return Message{Role: RoleAssistant, Content: said}, speaks
+}
+
+// mixed reports whether a prompt holds images or documents.
+func (p Prompt) mixed() bool {
+	return slices.ContainsFunc(p.Messages, func(m Message) bool { return slices.ContainsFunc(m.Content, isMedia) })
+}
+
+func isMedia(b Block) bool {
+	switch b := b.(type) {
+	case Image, Document:
+		return true
+	case ToolResult:
+		return slices.ContainsFunc(b.Content, isMedia)
+	}
+	return false
 }
 
 func saysNothing(b Block) bool {

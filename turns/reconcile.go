@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/turnd/turnd/internal/instrument"
 )
 
 // The bounds of a look at held replies: how many in one pass, how many at once, and how long one may take.
@@ -81,6 +83,7 @@ func (s *Service) lookUp(ctx context.Context, h HeldReply) error {
 	lost := s.lostOf(h.Key, row, call)
 	var result callResult
 	asking, span := s.lookupSpan(ctx, row, lost.Request.Route)
+	i := inference{operation: instrument.OperationFetch, route: lost.Request.Route, begun: time.Now()}
 	for delta, err := range s.generator.Recover(asking, lost) {
 		if err != nil {
 			result.err = asCallError(err)
@@ -91,6 +94,7 @@ func (s *Service) lookUp(ctx context.Context, h HeldReply) error {
 			break
 		}
 	}
+	s.metrics.inferred(asking, i, result)
 	asked := result
 	asked.reported = nil // what the call used is counted once, with the call
 	asked.came(span)

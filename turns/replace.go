@@ -30,9 +30,13 @@ func (r *run) replace(ctx context.Context, c callResult, next Next) {
 		r.abandon(ctx, next.Reason, 0, c)
 		return
 	}
-	r.metrics.callEnded(ctx, r.labels(r.call), outcome)
+	if outcome.ID != r.counted {
+		r.metrics.callEnded(ctx, r.call.labels(), outcome)
+	}
 	r.metrics.replyEnded(ctx, e.Status, e.Reason)
 	r.saw(ctx, e.Status, e.Reason)
+	r.metrics.replyTook(ctx, e.Status, r.since)
+	successor.attached = r.detach()
 	r.logger.InfoContext(ctx, "reply replaced", "turn_id", r.reply.Turn.String(), "reply_id", r.reply.ID.String(),
 		"by", successor.reply.ID.String(), "attempt", successor.reply.Attempt)
 	r.launch(successor)

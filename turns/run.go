@@ -71,6 +71,17 @@ type run struct {
 	// by the run's own goroutine alone.
 	layer Layer
 
+	// arrived is when the delivery came that the reply is the first answer to; zero where it is none, or has begun to answer.
+	arrived time.Time
+	// since is when the reply was claimed; zero where only its ending is written here.
+	since time.Time
+	// counted is the call whose outcome a sweep has counted, by estimate, before its own worker could.
+	counted CallID
+	// attached are the deliveries that were attached to it here, by their layers, until its end has answered them. The
+	// service's mu guards it.
+	attached map[Layer]int64
+	detached bool
+
 	// mu is held while a statement about the reply is under way, so that a checkpoint and the ending never race.
 	mu    sync.Mutex
 	fence Fence // changes when the reply is revived
@@ -103,7 +114,7 @@ func (s *Service) newRun(p pendingRun, reply Reply) *run {
 		fence:    reply.fence(p.claim.Key),
 		unsent:   p.claim.Call.Unsent,
 		deadline: time.Now().Add(p.limit), log: s.logs.Open(p.claim.Key, reply),
-		callBegun: time.Now(), sentAt: time.Now(), kept: p.kept, claimed: p.span,
+		callBegun: time.Now(), sentAt: time.Now(), kept: p.kept, claimed: p.span, arrived: p.arrived, since: time.Now().Add(-reply.Age),
 	}
 	for _, piece := range p.kept {
 		if err := r.log.Append(piece); err != nil {
@@ -279,7 +290,7 @@ func roundWait(d time.Duration) time.Duration {
 
 // another makes a further call of the same reply, after the wait that was decided on.
 func (r *run) another(ctx context.Context, c callResult, next Next) (after callResult, over bool) {
-	outcome, labels := r.outcome(c, string(c.err.Class)), r.labels(r.call)
+	outcome, labels := r.outcome(c, string(c.err.Class)), r.call.labels()
 	if next.Fallback && !r.fallBack(ctx) {
 		r.noFallback = true
 		return r.step(ctx, c)
@@ -491,14 +502,14 @@ func (r *run) closeLost(ctx context.Context, outcome CallOutcome) {
 	if err == nil && (row.Status == StatusInFlight || row.Status == StatusHeld) {
 		return
 	}
-	if err := r.store.CloseCalls(ctx, []CallOutcome{outcome}); err != nil {
-		r.logger.WarnContext(ctx, "call of a lost reply not closed", "turn_id", r.reply.Turn.String(), "err", err)
+	if problem := r.store.CloseCalls(ctx, []CallOutcome{outcome}); problem != nil {
+		r.logger.WarnContext(ctx, "call of a lost reply not closed", "turn_id", r.reply.Turn.String(), "err", problem)
+		return
+	}
+	if isGone(err) && outcome.ID != r.counted {
+		r.metrics.callEnded(ctx, r.call.labels(), outcome) // who deleted it left that to its owner
 	}
 }
 
 // deadlineLeft is the time to the run's own deadline.
 func (r *run) deadlineLeft() time.Duration { return time.Until(r.deadline) }
-
-func (r *run) labels(call NewCall) callLabels {
-	return callLabels{first: call.First, provider: r.request.Route.Provider, model: r.request.Route.Model}
-}

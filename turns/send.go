@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/turnd/turnd/internal/instrument"
 )
@@ -27,6 +28,8 @@ type callResult struct {
 	replyBytes int
 	cut        bool // the log's limit ended it
 	extra      int  // further requests that a gateway made
+	// firstChunk is when the first piece of the response came; zero: none has.
+	firstChunk time.Time
 	// pen is what wrote it into the log, to be gone on with where the stream is continued.
 	pen *pen
 }
@@ -43,7 +46,10 @@ func (r *run) send(ctx context.Context) callResult {
 	ctx, span := r.callSpan(ctx, instrument.OperationChat, r.request.Route)
 	defer span.End()
 	r.sent(span)
-	c := r.pour(r.generator.Generate(ctx, r.physical()), r.newPen(), callResult{})
+	i := inference{operation: instrument.OperationChat, route: r.request.Route, mixed: r.request.Mixed, begun: time.Now()}
+	c := r.pour(ctx, r.generator.Generate(ctx, r.physical()), r.newPen(), callResult{})
+	i.counted = exactly(c.reported, r.callUsage(c))
+	r.metrics.inferred(ctx, i, c)
 	c.came(span)
 	return c
 }
@@ -59,7 +65,7 @@ func (r *run) newPen() *pen {
 }
 
 // pour writes an answer into the log, and adds what it says to what is known of the call.
-func (r *run) pour(answer iter.Seq2[Delta, error], w *pen, c callResult) callResult {
+func (r *run) pour(ctx context.Context, answer iter.Seq2[Delta, error], w *pen, c callResult) callResult {
 	length := w.written
 	c.err, c.pen = nil, w
 	for delta, err := range answer {
@@ -67,7 +73,7 @@ func (r *run) pour(answer iter.Seq2[Delta, error], w *pen, c callResult) callRes
 			c.err = asCallError(err)
 			break
 		}
-		if err := r.take(w, &c, delta); err != nil {
+		if err := r.take(ctx, w, &c, delta); err != nil {
 			c.fail(err)
 			break
 		}
@@ -94,9 +100,11 @@ func (r *run) physical() Call {
 }
 
 // take acts on one delta.
-func (r *run) take(w *pen, c *callResult, delta Delta) error {
+func (r *run) take(ctx context.Context, w *pen, c *callResult, delta Delta) error {
 	if !c.hears(delta) {
-		return w.put(delta)
+		err := w.put(delta)
+		r.answered(ctx, delta)
+		return err
 	}
 	if _, ok := delta.(ResponseStarted); ok {
 		id := c.responseID
@@ -108,8 +116,19 @@ func (r *run) take(w *pen, c *callResult, delta Delta) error {
 	return nil
 }
 
+// answered notes the first delta of a new turn's reply.
+func (r *run) answered(ctx context.Context, delta Delta) {
+	if _, text := delta.(BlockDelta); text && !r.arrived.IsZero() {
+		r.metrics.firstDeltaCame(ctx, r.arrived, r.request.Route)
+		r.arrived = time.Time{}
+	}
+}
+
 // hears takes what a delta says of the call itself; false says that it is content.
 func (c *callResult) hears(delta Delta) bool {
+	if _, headers := delta.(Responded); !headers && c.firstChunk.IsZero() {
+		c.firstChunk = time.Now()
+	}
 	switch d := delta.(type) {
 	case Responded:
 		if c.httpStatus == 0 { // not the answer to a question about the call

@@ -114,7 +114,7 @@ type Service struct {
 	settling  settling
 	looks     quotaLooks
 	woken     chan struct{} // a held reply was woken
-	backlog   atomic.Pointer[Backlog]
+	measured  atomic.Pointer[Measured]
 
 	mu   sync.Mutex
 	runs map[ReplyID]*run
@@ -142,7 +142,7 @@ func New(cfg Config) (*Service, error) {
 	return &Service{
 		store: cfg.Store, generator: cfg.Generator, logs: cfg.Logs, spool: cfg.Spool, logger: cfg.Logger,
 		metrics: metrics, tracer: tracer{cfg.Tracer}, set: cfg.Settings, limiter: cfg.Limiter, suspensions: cfg.Suspensions,
-		lease:     &lease{store: cfg.Store, name: cfg.WorkerName, ttl: cfg.Settings.Lease, logger: cfg.Logger},
+		lease:     &lease{store: cfg.Store, name: cfg.WorkerName, ttl: cfg.Settings.Lease, logger: cfg.Logger, count: metrics.renewal},
 		admission: &admission{places: cfg.Settings.MaxInFlight, room: cfg.Settings.MaxQueue, each: cfg.Settings.MaxSubjectInFlight},
 		random:    rand.Float64, life: life, stop: stop, last: last, stopLast: stopLast, runs: map[ReplyID]*run{}, woken: make(chan struct{}, 1),
 	}, nil

@@ -44,6 +44,9 @@ type Submission struct {
 	Position int
 
 	repeats bool // it was known before
+	// saves is the layer whose repeat the end of the reply will have answered, for FollowedToEnd; empty where there is none,
+	// or the reply's own run counts it.
+	saves Layer
 }
 
 // Submit takes a delivery of a user turn. A turn that is known with the same input is attached to its running reply, or
@@ -61,12 +64,9 @@ func (s *Service) Submit(ctx context.Context, caller Caller, d Delivery) (Submis
 	}
 	s.metrics.submission(ctx, string(sub.Result))
 	if sub.repeats {
-		layer := d.Source
-		if layer == "" {
-			layer = SourceClientRetry
-		}
-		s.metrics.duplicate(ctx, string(layer))
+		s.metrics.duplicate(ctx, d.layer())
 		s.repeats.note(sub.Key, sub.Turn.ID, d.layer(), time.Now())
+		s.repeated(ctx, &sub, d.layer())
 	}
 	return sub, nil
 }
@@ -80,11 +80,12 @@ func (s *Service) submit(ctx context.Context, caller Caller, d Delivery) (Submis
 		return Submission{}, err
 	}
 	defer looked()
+	arrived := time.Now()
 	sender := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitTime)
 	defer cancel()
 	a := &arrival{Service: s, sender: sender, caller: caller, Delivery: d, key: d.Input.Key(caller.Tenant),
-		hash: HashInput(d.Input), reply: ReplyID{newID()}, call: CallID{newID()}, looked: looked}
+		hash: HashInput(d.Input), reply: ReplyID{newID()}, call: CallID{newID()}, looked: looked, arrived: arrived}
 	defer a.release()
 	sub, err := a.rounds(ctx)
 	s.settled(caller, &a.allowance, sub.Result == ResultRetried || !sub.repeats, err)
@@ -136,6 +137,8 @@ type arrival struct {
 	unsure bool
 	// sender is the context of the request, which bounds the wait for a place and nothing else.
 	sender context.Context
+	// arrived is when it came.
+	arrived time.Time
 	// stopped says that a reply was stopped for it, after its caps were asked.
 	stopped bool
 	// admitted says that a place among the running replies is taken for it.
@@ -167,6 +170,8 @@ type pendingRun struct {
 	kept []Piece
 	// span is that of the claim or takeover, below which the run goes on.
 	span trace.SpanContext
+	// arrived is when the delivery came that makes the turn; zero for every other.
+	arrived time.Time
 }
 
 // round looks how things stand and acts on it once; done is false if the claim was lost and must be looked at again.
@@ -328,7 +333,9 @@ func (a *arrival) claim(ctx context.Context, st Standing) (Submission, bool, err
 	if st.Newest != nil {
 		LinkReply(ctx, *st.Newest)
 	}
+	begun := time.Now()
 	results, err := a.sendClaim(ctx)
+	a.metrics.claimTook(ctx, begun)
 	if a.unsure = a.unsure || errors.Is(err, ErrUnknownOutcome); a.unsure && err != nil {
 		if !pause(ctx, unsurePause) {
 			return Submission{}, false, err
@@ -394,6 +401,8 @@ func (a *arrival) won(ctx context.Context, st Standing, r Reply) Submission {
 	result := ResultNew
 	if a.pending.claim.NewTurn == nil {
 		result = ResultRetried
+	} else {
+		a.pending.arrived = a.arrived
 	}
 	a.admitted = false // the run gives the place back
 	a.start(*a.pending, r)

@@ -121,22 +121,44 @@ func (s *Service) sweepOne(ctx context.Context, stale StaleReply) error {
 	}
 	defer s.takeovers.leave(stale.Reply.ID)
 	defer s.advanceSoon(stale.Key)
-	r, ok, err := s.stillRuns(ctx, stale)
-	if err != nil || !ok {
-		return err
+	result, err := s.resolveStale(ctx, stale)
+	if err != nil {
+		result = sweptFailed
 	}
-	taken, err := s.takeOver(ctx, stale, r)
+	if result != "" {
+		s.metrics.sweptOne(ctx, result)
+	}
+	return err
+}
+
+// resolveStale is sweepOne, and says what became of the reply; nothing if it is left as it is for now.
+func (s *Service) resolveStale(ctx context.Context, stale StaleReply) (result string, err error) {
+	r, ok, err := s.stillRuns(ctx, stale)
+	switch {
+	case err != nil:
+		return "", err
+	case !ok && r.Status == StatusComplete:
+		return sweptCompleted, nil
+	case !ok:
+		return sweptLostRace, nil
+	}
+	taken, won, err := s.takeOver(ctx, stale, r)
 	if err != nil {
 		s.logger.WarnContext(ctx, "reply not taken over", "reply_id", r.ID.String(), "err", err)
 	}
-	if taken || errors.Is(err, ErrUnknownOutcome) {
-		return err
+	switch {
+	case errors.Is(err, ErrUnknownOutcome):
+		return "", err
+	case won:
+		return sweptTakenOver, nil
+	case taken:
+		return "", nil
 	}
 	return s.sweepAway(ctx, stale, r)
 }
 
 // sweepAway ends a stale reply from outside.
-func (s *Service) sweepAway(ctx context.Context, stale StaleReply, r Reply) error {
+func (s *Service) sweepAway(ctx context.Context, stale StaleReply, r Reply) (result string, err error) {
 	sw := Sweeping{
 		Fence: r.fence(stale.Key),
 		Verb:  VerbSweep, Status: StatusAbandoned, Reason: ReasonLeaseExpired, Content: r.Content, Length: r.Length,
@@ -158,7 +180,7 @@ func (s *Service) sweepAway(ctx context.Context, stale StaleReply, r Reply) erro
 	sw.Calls, sw.Usage = calls, sw.Usage.Add(lost)
 	won, err := s.store.Sweep(ctx, sw)
 	if err != nil || !won {
-		return err
+		return sweptLostRace, err
 	}
 	for i, call := range stale.OpenCalls {
 		s.metrics.callEnded(ctx, call.labels(), sw.Calls[i])
@@ -169,7 +191,7 @@ func (s *Service) sweepAway(ctx context.Context, stale StaleReply, r Reply) erro
 	if stale.CancelRequested && len(stale.OpenCalls) > 0 {
 		s.stopAtProvider(ctx, s.lostOf(stale.Key, r, newest(stale.OpenCalls)))
 	}
-	return nil
+	return sweptAbandoned, nil
 }
 
 // lostOutcome closes a call of which nobody knows what became: the provider went on, and bills it.
@@ -206,17 +228,17 @@ func submitted(calls []OpenCall) bool {
 }
 
 // sweepHeld holds a stale reply whose call may have been sent, by policy: its calls stay open until that is resolved.
-func (s *Service) sweepHeld(ctx context.Context, stale StaleReply, r Reply, sw Sweeping) error {
+func (s *Service) sweepHeld(ctx context.Context, stale StaleReply, r Reply, sw Sweeping) (result string, err error) {
 	lost := s.lostOf(stale.Key, r, newest(stale.OpenCalls))
 	sw.Status, sw.Reason = StatusHeld, ""
 	sw.LookupIn = lookupIn(askable(lost.Request.Route.Capabilities, lost.ResponseID))
 	won, err := s.store.Sweep(ctx, sw)
 	if err != nil || !won {
-		return err
+		return sweptLostRace, err
 	}
 	s.metrics.replyEnded(ctx, sw.Status, sw.Reason)
 	s.logger.WarnContext(ctx, "stale reply held", "reply_id", r.ID.String(), "turn_id", r.Turn.String())
-	return nil
+	return sweptHeld, nil
 }
 
 // lostOf names a call of a reply that nobody runs to its provider.
@@ -224,8 +246,4 @@ func (s *Service) lostOf(key ConversationKey, r Reply, call OpenCall) LostCall {
 	return LostCall{ID: call.ID, Request: Request{Route: s.routeOf(r.Model, call.Endpoint, call.ProviderModel)}, Key: call.Key,
 		Origin:  Origin{Conversation: key, Turn: r.Turn, Generation: r.Generation},
 		Session: call.Session, ResponseID: call.ResponseID, Age: call.Age}
-}
-
-func (c OpenCall) labels() callLabels {
-	return callLabels{first: c.First, provider: c.Provider, model: c.Model}
 }

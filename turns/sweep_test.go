@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/metric/noop"
 )
 
 // staleStore is a Store with stale replies, of which rows says how each reads by now.
@@ -63,9 +62,7 @@ func (s *staleStore) add(change func(*Reply)) StaleReply {
 
 func sweeper(t *testing.T, store Store) *Service {
 	t.Helper()
-	metrics, err := NewMetrics(noop.Meter{})
-	require.NoError(t, err)
-	return &Service{store: store, metrics: metrics, logger: slog.New(slog.DiscardHandler), generator: forgetful{},
+	return &Service{store: store, metrics: uncounted(t), logger: slog.New(slog.DiscardHandler), generator: forgetful{},
 		lease: &lease{store: store, ttl: 2 * time.Hour, id: WorkerID{newID()}, good: time.Now(), steady: time.Now().Add(-2 * time.Hour)}}
 }
 

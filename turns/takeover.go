@@ -57,27 +57,27 @@ type takeover struct {
 // which nobody waits for is finished all the same. Everything else is swept; so is what this worker itself still runs,
 // under an id that was declared dead: its run revives it, and no call is made again. taken is false if the reply is to be
 // swept; true, it is not, or not yet.
-func (s *Service) takeOver(ctx context.Context, stale StaleReply, r Reply) (taken bool, err error) {
+func (s *Service) takeOver(ctx context.Context, stale StaleReply, r Reply) (taken, won bool, err error) {
 	owner := s.lease.worker()
 	if s.runOfReply(r.ID) != nil {
-		return false, nil
+		return false, false, nil
 	}
 	t := s.wayOf(stale, r)
 	switch {
 	case t.way == "":
-		return false, nil
+		return false, false, nil
 	case !s.lease.holds(owner) || !s.admission.try(Caller{}):
 		// This worker has no room for it, or is leaving; another may have, and gets another lease's time to find it.
-		return r.LeaseLeft > -s.set.Lease, nil
+		return r.LeaseLeft > -s.set.Lease, false, nil
 	}
 	run, err := s.takenRun(ctx, t, stale, r, owner)
 	if run == nil {
 		s.leavePlace(Caller{})
-		return false, err
+		return false, false, err
 	}
 	s.launch(run)
 	s.logger.InfoContext(ctx, "reply taken over", "reply_id", r.ID.String(), "turn_id", r.Turn.String(), "epoch", run.fence.Epoch, "way", string(t.way))
-	return true, nil
+	return true, true, nil
 }
 
 // wayOf looks at what is known without asking the store: of a worker that died with many replies most are swept.
@@ -181,7 +181,7 @@ func (r *run) begin(ctx context.Context, t takeover, row Reply) {
 		r.begun = callResult{err: &CallError{Class: ClassAmbiguous, Phase: PhaseWritten, Cause: errOwnerGone}, used: row.Length > 0,
 			replyBytes: int(row.Length)}
 	}
-	r.metrics.duplicate(ctx, "takeover")
+	r.metrics.duplicate(ctx, LayerTakeover)
 }
 
 // errOwnerGone is what is known of a call whose worker is dead.

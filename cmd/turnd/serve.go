@@ -125,7 +125,7 @@ func (a *app) setUpTelemetry(ctx context.Context) (err error) {
 func (a *app) makeService(ctx context.Context) (err error) {
 	a.hub = live.New(live.Config{
 		Store: a.store, Logger: a.logger, Tick: a.cfg.Checkpoint, Heartbeat: a.cfg.Heartbeat, Patience: a.cfg.Lease,
-		Bus: a.newBus(), OnStop: a.nudge,
+		Bus: a.newBus(), OnStop: a.nudge, Meter: a.tel.Meter,
 	})
 	limits, suspended, err := a.newLimits()
 	if err != nil {
@@ -152,16 +152,6 @@ func (a *app) makeService(ctx context.Context) (err error) {
 		CORSOrigins: a.cfg.corsOrigins(), Console: web.Console(), Stats: a.tel.Calls(),
 	})
 	return err
-}
-
-// showGauges shows what this worker runs, and what waits in the database as of the last sweep.
-func (a *app) showGauges() error {
-	return errors.Join(a.showExpiry(), a.showBuild(),
-		a.tel.Gauge("turnd.in_flight", "{reply}", "Replies that this worker runs.", func() int64 { return int64(a.service.InFlight()) }),
-		a.tel.Gauge("turnd.held", "{reply}", "Held replies in the database, counted up to 10000.", func() int64 { return int64(a.service.Backlog().Held) }),
-		a.tel.Gauge("turnd.oldest_claim", "s", "Age of the reply in the database that has been in flight for longest.",
-			func() int64 { return int64(a.service.Backlog().OldestClaim.Seconds()) }),
-	)
 }
 
 func (a *app) openListeners(ctx context.Context) (err error) {

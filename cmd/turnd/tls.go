@@ -63,15 +63,6 @@ func (a *app) tlsConfig() *tls.Config {
 	return a.certs.Config()
 }
 
-// showExpiry shows how long the certificate in force is good for, where there is one.
-func (a *app) showExpiry() error {
-	if a.certs == nil {
-		return nil
-	}
-	return a.tel.Gauge("turnd.tls_certificate_left", "s", "Time until the certificate in force expires; less than 0 once it has.",
-		func() int64 { return int64(time.Until(a.certs.Expires()).Seconds()) })
-}
-
 // keepCerts keeps in force what the files say, until ctx ends.
 func (a *app) keepCerts(ctx context.Context) {
 	if a.certs != nil {

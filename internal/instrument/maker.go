@@ -59,6 +59,14 @@ func (m *Maker) Histogram(name string) metric.Float64Histogram {
 	return h
 }
 
+// Observable makes a gauge without a callback, for who registers one that ends before the meter does.
+func (m *Maker) Observable(name string) metric.Float64ObservableGauge {
+	entry := m.entry(name, Gauge)
+	g, err := m.meter.Float64ObservableGauge(name, metric.WithUnit(entry.Unit), metric.WithDescription(entry.About))
+	m.note(name, err)
+	return g
+}
+
 // Gauge shows what read observes at each collection. Read must be quick and may be called by several collections at once.
 func (m *Maker) Gauge(name string, read func(metric.Float64Observer)) {
 	entry := m.entry(name, Gauge)

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"time"
 
 	"github.com/turnd/turnd/turns"
 )
@@ -17,6 +18,8 @@ type Hint struct {
 	// Pieces are a part of the log that begins at From, stored or not. They carry no seals.
 	From   uint32
 	Pieces []turns.Piece
+	// At is when the publisher got the text that the hint is about, by its clock; zero: it does not say.
+	At time.Time
 	// Ended says that the publisher no longer runs the reply.
 	Ended bool
 	// Stop says that somebody asked for the reply to be stopped.

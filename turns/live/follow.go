@@ -185,6 +185,7 @@ func (f *follower) read(log *Log) (again bool, err error) {
 			if !f.grow(v.pieces) {
 				return false, nil
 			}
+			f.hub.lag.shown(f.ctx, v)
 			heartbeat.Reset(f.hub.cfg.Heartbeat)
 			continue
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math"
+	"time"
 
 	"github.com/turnd/turnd/turns"
 )
@@ -11,7 +13,7 @@ import (
 // hintVersion begins each message, so that workers of different builds drop what they don't know. The checksum at its end
 // tells a message that was cut or mangled.
 const (
-	hintVersion = 1
+	hintVersion = 2
 	checksum    = 4
 )
 
@@ -20,6 +22,7 @@ const (
 	markEnded = 1 << iota
 	markStop
 	markPieces
+	markTime
 )
 
 var errHint = errors.New("not a message of hints")
@@ -67,9 +70,16 @@ func (h Hint) encode() ([]byte, error) {
 	if len(h.Pieces) > 0 {
 		marks |= markPieces
 	}
+	at := h.At.UnixMicro()
+	if !h.At.IsZero() && at > 0 {
+		marks |= markTime
+	}
 	record := append(h.Reply.UUID[:], marks)
 	record = binary.AppendUvarint(record, uint64(h.Epoch))
 	record = binary.AppendUvarint(record, uint64(h.Length))
+	if marks&markTime != 0 {
+		record = binary.AppendUvarint(record, uint64(at))
+	}
 	if len(h.Pieces) == 0 {
 		return record, nil
 	}
@@ -110,6 +120,9 @@ func (r *hintReader) hint() (h Hint) {
 	}
 	h.Ended, h.Stop = marks&markEnded != 0, marks&markStop != 0
 	h.Epoch, h.Length = int64(r.number()), uint32(r.number())
+	if marks&markTime != 0 {
+		h.At = time.UnixMicro(int64(r.number() & math.MaxInt64)).UTC()
+	}
 	if marks&markPieces == 0 {
 		return h
 	}

@@ -9,6 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+
 	"github.com/turnd/turnd/turns"
 )
 
@@ -42,11 +45,14 @@ type Config struct {
 	OnStop func(turns.ReplyID)
 	// MaxFollowers bounds the streams that are open here; 0 is DefaultMaxFollowers.
 	MaxFollowers int
+	// Meter counts followers and how far behind they are; nil counts nothing.
+	Meter metric.Meter
 }
 
 // Hub holds the logs of one worker: those it owns and its mirrors of others. It implements turns.Logs and Handler.
 type Hub struct {
 	cfg       Config
+	lag       lag
 	out       *outbox
 	followers atomic.Int64
 	connected atomic.Bool
@@ -70,10 +76,13 @@ func New(cfg Config) *Hub {
 	if cfg.OnStop == nil {
 		cfg.OnStop = func(turns.ReplyID) {}
 	}
+	if cfg.Meter == nil {
+		cfg.Meter = noop.Meter{}
+	}
 	if cfg.MaxFollowers == 0 {
 		cfg.MaxFollowers = DefaultMaxFollowers
 	}
-	return &Hub{cfg: cfg, out: newOutbox(), news: make(chan struct{}, 1),
+	return &Hub{cfg: cfg, lag: newLag(cfg.Meter, cfg.Logger), out: newOutbox(), news: make(chan struct{}, 1),
 		owned: map[turns.ReplyID]*Log{}, mirrors: map[turns.ReplyID]*mirror{},
 		inLine: map[turns.ConversationKey]map[turns.TurnID]*waiter{}, moved: map[turns.ConversationKey]struct{}{}, lines: make(chan struct{}, 1)}
 }
@@ -207,6 +216,9 @@ func (h *Hub) readSoon(mirrors ...*mirror) {
 	default:
 	}
 }
+
+// Followers is how many streams are open here.
+func (h *Hub) Followers() int { return int(h.followers.Load()) }
 
 // enter counts a follower in, if there is room.
 func (h *Hub) enter() error {

@@ -38,6 +38,10 @@ type Log struct {
 	// stalls counts the calls of Stall, and stall is the last one's error.
 	stalls int
 	stall  error
+	// at is when the newest text came to the worker that runs the reply, and via how it came here. late is when the oldest
+	// came that is not stored yet.
+	at, late time.Time
+	via      string
 	// sent is how far the pieces of an owned log were taken to be published, and queued that more are waiting.
 	sent   uint32
 	queued bool
@@ -55,7 +59,7 @@ var errClosed = errors.New("log has ended or moved")
 
 func newLog(hub *Hub, key turns.ConversationKey, reply turns.Reply, owned bool) *Log {
 	reply.Content = nil
-	return &Log{since: time.Now(), key: key, id: reply.ID, hub: hub, owned: owned, reply: reply, changed: make(chan struct{})}
+	return &Log{since: time.Now(), key: key, id: reply.ID, hub: hub, owned: owned, reply: reply, via: viaMemory, changed: make(chan struct{})}
 }
 
 // wake lets everybody who waits look again. The caller holds mu.
@@ -71,6 +75,9 @@ func (l *Log) Append(p turns.Piece) error {
 	if err := l.log.Append(p); err != nil {
 		return err
 	}
+	if l.at = time.Now(); l.late.IsZero() {
+		l.late = l.at
+	}
 	if !l.queued && l.hub.cfg.Bus.PieceBytes() > 0 {
 		l.queued = true
 		l.hub.out.grew(l)
@@ -79,8 +86,8 @@ func (l *Log) Append(p turns.Piece) error {
 	return nil
 }
 
-// extend grows a mirror.
-func (l *Log) extend(pieces []turns.Piece) error {
+// extend grows a mirror by text that its owner got at a time, zero if that is not known, and that came here on a way.
+func (l *Log) extend(pieces []turns.Piece, at time.Time, via string) error {
 	if len(pieces) == 0 {
 		return nil
 	}
@@ -90,6 +97,7 @@ func (l *Log) extend(pieces []turns.Piece) error {
 		return errClosed
 	}
 	defer l.wake()
+	l.at, l.via = at, via
 	for _, p := range pieces {
 		if err := l.log.Append(p); err != nil {
 			return err
@@ -115,7 +123,7 @@ func (l *Log) unsent(max int) (hints []Hint) {
 			pieces[i].Seal = ""
 		}
 		h := l.hint()
-		h.From, h.Pieces = l.sent, pieces
+		h.From, h.Pieces, h.At = l.sent, pieces, l.at
 		hints = append(hints, h)
 		l.sent = next
 	}
@@ -158,7 +166,12 @@ func (l *Log) Stored(to uint32) {
 		return
 	}
 	l.trim(to)
-	l.hub.out.put(l.hint(), 0)
+	h := l.hint()
+	h.At, l.late = l.late, time.Time{}
+	if l.stored < l.log.Len() {
+		l.late = l.at
+	}
+	l.hub.out.put(h, 0)
 }
 
 // announce publishes how far the log is stored.
@@ -273,6 +286,9 @@ type view struct {
 	changed <-chan struct{}
 	stalls  int
 	stall   error
+	// at and via are those of the log's newest text, if that is among the pieces.
+	at  time.Time
+	via string
 }
 
 // read finds what there is at an offset, at most about max bytes. An offset past the end of a log that is fed from
@@ -290,7 +306,10 @@ func (l *Log) read(offset uint32, max int, started bool) (view, error) {
 		return v, nil
 	}
 	var err error
-	v.pieces, _, err = l.log.From(offset, max)
+	var next uint32
+	if v.pieces, next, err = l.log.From(offset, max); next == l.log.Len() {
+		v.at, v.via = l.at, l.via
+	}
 	if errors.Is(err, turns.ErrDropped) {
 		v.behind, err = true, nil
 	}

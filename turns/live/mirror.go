@@ -37,11 +37,13 @@ type mirror struct {
 	// parked are hints whose pieces begin past the log's end, by offset.
 	parked      []Hint
 	parkedBytes uint64
+	// late is when the owner got the oldest text that a hint said is stored, and that was not read yet.
+	late time.Time
 }
 
 func newMirror(h *Hub, key turns.ConversationKey, reply turns.Reply) (*mirror, error) {
 	m := &mirror{log: newLog(h, key, reply, false), fed: time.Now(), epoch: reply.Epoch}
-	if err := m.log.extend(reply.Content); err != nil {
+	if err := m.log.extend(reply.Content, time.Time{}, viaStore); err != nil {
 		return nil, err
 	}
 	m.known = m.log.Len()
@@ -55,6 +57,9 @@ func (m *mirror) hear(h Hint) (read bool) {
 	defer m.mu.Unlock()
 	if h.Epoch == m.epoch && len(h.Pieces) > 0 {
 		m.grow(h)
+	}
+	if h.Length > m.log.Len() && m.late.IsZero() {
+		m.late = h.At
 	}
 	return h.Ended || h.Epoch > m.epoch || h.Length > m.log.Len()
 }
@@ -78,7 +83,7 @@ func (m *mirror) join(h Hint) {
 	}
 	rest, err := partFrom(h.Pieces, h.From, m.log.Len())
 	if err == nil {
-		_ = m.log.extend(rest) // pieces that make no log are compared with the store's as far as they were taken
+		_ = m.log.extend(rest, h.At, viaBus) // pieces that make no log are compared with the store's as far as they were taken
 	}
 }
 
@@ -123,7 +128,8 @@ func (m *mirror) take(v turns.LogView) (more bool) {
 	}
 	rest, err := partFrom(fresh, m.known, shownTo)
 	if err == nil {
-		err = m.log.extend(rest)
+		err = m.log.extend(rest, m.late, viaStore)
+		m.late = time.Time{}
 	}
 	switch {
 	case errors.Is(err, errClosed):

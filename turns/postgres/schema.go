@@ -77,15 +77,22 @@ type indexRow struct {
 // CheckSchema looks whether every unique index that a promise rests on is there, valid and as the migrations made it. Its
 // error wraps ErrSchema and says of each what is wrong, what could happen, and what to run.
 func (s *Store) CheckSchema(ctx context.Context) error {
+	broken, err := s.brokenGuards(ctx)
+	return errors.Join(append(broken, err)...)
+}
+
+// brokenGuards says of each index that a promise rests on what is wrong with it, if anything is.
+func (s *Store) brokenGuards(ctx context.Context) (broken []error, err error) {
 	rows, err := s.readIndexes(ctx)
 	if err != nil {
-		return mapRead("look at the indexes", err)
+		return nil, mapRead("look at the indexes", err)
 	}
-	var broken []error
 	for _, p := range promises {
-		broken = append(broken, p.check(rows))
+		if err := p.check(rows); err != nil {
+			broken = append(broken, err)
+		}
 	}
-	return errors.Join(broken...)
+	return broken, nil
 }
 
 // readIndexes reads the catalog. The tables are those that the search path leads to, as for every other statement of the

@@ -55,19 +55,26 @@ type indexRow struct {
 // CheckSchema looks whether every unique index that a promise rests on is there and as the migrations made it. Its error
 // wraps ErrSchema and says of each what is wrong, what could happen, and what to run.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	var rows []indexRow
+	var broken []error
 	err := s.readTx(ctx, "look at the indexes", func(t *tx) (err error) {
-		rows, err = t.readIndexes()
+		broken, err = t.brokenGuards()
 		return err
 	})
+	return errors.Join(append(broken, err)...)
+}
+
+// brokenGuards says of each index that a promise rests on what is wrong with it, if anything is.
+func (t *tx) brokenGuards() (broken []error, err error) {
+	rows, err := t.readIndexes()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var broken []error
 	for _, p := range promises {
-		broken = append(broken, p.check(rows))
+		if err := p.check(rows); err != nil {
+			broken = append(broken, err)
+		}
 	}
-	return errors.Join(broken...)
+	return broken, nil
 }
 
 // readIndexes reads the catalog. An expression in an index has no column name.

@@ -18,18 +18,34 @@ func (f *Faults) Backlog(ctx context.Context, most int) (turns.Backlog, error) {
 func backlogs() []promise {
 	return []promise{
 		{"held replies are counted up to a limit, over all tenants", countsHeld},
+		{"turns in line are counted up to a limit", countsLines},
+		{"the database says what time it is", saysTheTime},
 		{"the oldest claim has an age while it is in flight", agesTheOldestClaim},
 	}
 }
 
 func countsHeld(t *testing.T, w *world) {
-	require.Equal(t, turns.Backlog{}, w.backlog(10))
+	none := w.backlog(10)
+	none.Now = time.Time{}
+	require.Equal(t, turns.Backlog{}, none)
 	for range 3 {
 		_, claim := w.fresh()
 		w.hold(claim.Reply.ID)
 	}
-	require.Equal(t, turns.Backlog{Held: 3}, w.backlog(10))
-	require.Equal(t, turns.Backlog{Held: 2}, w.backlog(2))
+	require.Equal(t, 3, w.backlog(10).Held)
+	require.Equal(t, 2, w.backlog(2).Held)
+}
+
+func countsLines(t *testing.T, w *world) {
+	c, _ := w.fresh()
+	w.enqueue(c)
+	w.enqueue(c)
+	require.Equal(t, 2, w.backlog(10).InLine)
+	require.Equal(t, 1, w.backlog(1).InLine)
+}
+
+func saysTheTime(t *testing.T, w *world) {
+	require.WithinDuration(t, time.Now(), w.backlog(1).Now, time.Minute)
 }
 
 func agesTheOldestClaim(t *testing.T, w *world) {
