@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants explain edges e2e example-usechat example-eventsource example-follower history broken chaos chaos-selftest model wire telemetry-cost bench bench-peers profile
+.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants explain edges e2e example-usechat example-eventsource example-follower history broken chaos chaos-selftest model wire telemetry-cost bench bench-peers profile manifests
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -143,3 +143,6 @@ bench-peers: ## Measure other engines on the same machine; PEERS_DIR is the fold
 
 profile: ## Take profiles of turnd's CPU and allocations under streamed turns, and what its statements cost.
 	$(VERDICT) profile .ci/speed profile
+
+manifests: ## Read the files for containers by the types of their programs, and serve what the Dockerfile builds; the first build takes minutes.
+	$(VERDICT) manifests .ci/manifests

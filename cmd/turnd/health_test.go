@@ -104,7 +104,10 @@ func TestADatabaseWithAnOlderSchemaIsNotReadyAndOneWithANewerIs(t *testing.T) {
 				require.NoError(t, err)
 			})
 			changed := time.Now()
-			p.until(func() bool { _, checks := readiness(t, p); return checks["migrations"].Asked.After(changed.Add(time.Second)) })
+			p.until(func() bool {
+				_, checks := readiness(t, p)
+				return checks["migrations"].Asked.After(changed.Add(time.Second))
+			})
 		}
 		version(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, true)`)
 		require.Empty(t, missing(t, p), "workers of the build before go on while an upgrade is under way")
