@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -113,6 +114,10 @@ func TestBadSettingsAreRefusedByFlag(t *testing.T) {
 		{`--tenant-tokens-per-day: -1 is too little, the least is 0`, func(c *Config) { c.Limits.TenantTokensPerDay = new(int64(-1)) }},
 		{`--max-subject-in-flight: -1 is too little, the least is 0`, func(c *Config) { c.Limits.MaxSubjectInFlight = new(int64(-1)) }},
 		{`--checkpoint: 16s must not be longer than --lease, 15s`, func(c *Config) { c.Checkpoint = 16e9 }},
+		{`--traces: "on" is not one of auto, off, otlp`, func(c *Config) { c.Telemetry.Traces = "on" }},
+		{`--metrics: "statsd" is not one of auto, prometheus, otlp`, func(c *Config) { c.Telemetry.Metrics = "statsd" }},
+		{`--trace-sample: 1.5 is no share, from 0 to 1`, func(c *Config) { c.Telemetry.TraceSample = new(1.5) }},
+		{`--trace-sample: NaN is no share, from 0 to 1`, func(c *Config) { c.Telemetry.TraceSample = new(math.NaN()) }},
 		{`--log-format: "xml" is not one of text, json`, func(c *Config) { c.LogFormat = "xml" }},
 	} {
 		c := defaults(t)
@@ -162,6 +167,40 @@ func TestSettingsThatKeepTheirPromiseAreTaken(t *testing.T) {
 	c.AnthropicBaseURL = "https://proxy.example"
 	t.Setenv(anthropicKey, "sk")
 	require.NoError(t, c.Validate())
+}
+
+func TestABadVariableOfTelemetryIsRefusedByItsName(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "hidden")
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "no-equals-sign")
+	err := defaults(t).Validate()
+	require.ErrorContains(t, err, "OTEL_EXPORTER_OTLP_HEADERS: must be key=value pairs")
+	require.ErrorContains(t, err, "OTEL_RESOURCE_ATTRIBUTES")
+	require.NotContains(t, err.Error(), "hidden")
+	require.ErrorAs(t, err, new(usageError))
+}
+
+func TestTracesAreSentWhereAFlagOrTheVariablesSayIt(t *testing.T) {
+	sent := func(c Config) (traces, metrics bool) {
+		cfg, err := c.Telemetry.config()
+		require.NoError(t, err)
+		return cfg.Traces, cfg.PushMetrics
+	}
+	traces, metrics := sent(defaults(t))
+	require.False(t, traces || metrics, "nobody asked for it")
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
+	traces, metrics = sent(defaults(t))
+	require.True(t, traces)
+	require.False(t, metrics, "they are scraped")
+	c := defaults(t)
+	c.Telemetry.Traces, c.Telemetry.Metrics = "off", "otlp"
+	traces, metrics = sent(c)
+	require.False(t, traces, "a flag wins")
+	require.True(t, metrics)
+	t.Setenv("OTEL_TRACES_EXPORTER", "none")
+	t.Setenv("OTEL_METRICS_EXPORTER", "otlp,prometheus")
+	traces, metrics = sent(defaults(t))
+	require.False(t, traces)
+	require.True(t, metrics)
 }
 
 func TestUnsetLimitsAreThoseOfAProductWhereCallersAreToldApart(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel"
 
 	"github.com/turnd/turnd/internal/certs"
 	"github.com/turnd/turnd/internal/telemetry"
@@ -118,6 +119,7 @@ func (a *app) setUpTelemetry(ctx context.Context) (err error) {
 	if a.tel, err = telemetry.Setup(ctx, cfg); err != nil {
 		return err
 	}
+	otel.SetErrorHandler(telemetry.Complaints(a.logger))
 	a.closers = append(a.closers, a.tel.Shutdown)
 	return nil
 }

@@ -1,13 +1,19 @@
 package casetest
 
 import (
+	"bytes"
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/turnd/turnd/internal/instrument"
 	"github.com/turnd/turnd/internal/telemetry"
@@ -57,6 +63,7 @@ func TestATurnIsTracedAcrossWorkers(t *testing.T) {
 	w.short()
 	w.enforcing(gate("", "mid", 64, 20))
 	w.traced("one")
+	heard := w.overhear()
 	dying, die := w.cutOff()
 	w.traced("two")
 	w.serve()
@@ -108,6 +115,69 @@ func TestATurnIsTracedAcrossWorkers(t *testing.T) {
 	_, err := third.regenerate(in.GetConversationId(), seen.reply, 1)
 	require.NoError(t, err)
 	require.Contains(t, w.got(sink, "three", instrument.SpanRegenerate, whichever).Links, takeover.ID)
+	asked := strings.ToLower(heard.next())
+	require.Contains(t, asked, "content-type: application/json")
+	require.NotContains(t, asked, "traceparent", "vendors are not told")
+}
+
+func TestATraceOfTheWebGoesOn(t *testing.T) {
+	sink := oteltest.Start(t)
+	w := sqliteWorld(t)
+	w.traced("one")
+	s := w.serve()
+	in, err := protojson.Marshal(&turnsv1.SubmitTurnRequest{Input: ask(newID(), newID(), "hi")})
+	require.NoError(t, err)
+	req, err := http.NewRequestWithContext(w.ctx, http.MethodPost, "http://"+s.harness.Addr+"/turns.v1.TurnService/SubmitTurn", bytes.NewReader(in))
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("traceparent", "00-"+callersTrace+"-b7ad6b7169203331-01")
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	request := w.got(sink, "one", "turns.v1.TurnService/SubmitTurn", whichever)
+	require.Equal(t, callersTrace, request.TraceID)
+	require.Equal(t, "b7ad6b7169203331", request.Parent)
+	require.Equal(t, request.ID, w.got(sink, "one", instrument.SpanSubmit, whichever).Parent)
+	w.got(sink, "one", instrument.SpanReply, func(s oteltest.Span) bool { return s.TraceID == callersTrace })
+}
+
+// TestNoTimeIsNegativeWhereTheDatabasesClockIsAnother plays turns beside a clock that is hours off, either way.
+func TestNoTimeIsNegativeWhereTheDatabasesClockIsAnother(t *testing.T) {
+	for _, by := range []time.Duration{-5 * time.Hour, 5 * time.Hour} {
+		sink := oteltest.Start(t)
+		w := sqliteWorld(t)
+		w.traced("one")
+		s := w.serveOn(shifted{w.store(), by})
+		w.script(failing(1, scripted.Step{At: scripted.AtRequestRead, Do: scripted.DoStatus, Status: 529, Error: "overloaded_error"}), plain(16))
+		in := ask(newID(), newID(), "hi")
+		s.turn(in, nil).completes()
+		s.turn(in, nil).completes()
+		w.got(sink, "one", instrument.SpanComplete, whichever)
+		for _, span := range sink.Spans() {
+			require.GreaterOrEqual(t, span.Over, span.Begun, span.Name)
+			require.Less(t, span.Over-span.Begun, uint64(time.Hour), span.Name)
+		}
+		var all metricdata.ResourceMetrics
+		require.NoError(t, w.counters.Collect(w.ctx, &all))
+		times := 0
+		for _, scope := range all.ScopeMetrics {
+			for _, m := range scope.Metrics {
+				histogram, ok := m.Data.(metricdata.Histogram[float64])
+				if !ok || m.Unit != "s" {
+					continue
+				}
+				for _, point := range histogram.DataPoints {
+					times++
+					least, _ := point.Min.Value()
+					most, _ := point.Max.Value()
+					require.GreaterOrEqual(t, least, 0.0, m.Name)
+					require.Less(t, most, 3600.0, m.Name)
+				}
+			}
+		}
+		t.Log("histograms looked at:", times)
+	}
 }
 
 // What users, operators and vendors wrote, are called or know is planted wherever it can be.
@@ -120,6 +190,7 @@ func TestNoSpanHoldsWhatSomebodyWroteOrIsCalled(t *testing.T) {
 		s, err := postgres.Open(w.ctx, postgres.Config{URL: w.url, MaxConns: 8, Tracer: w.tel.Statements()})
 		require.NoError(t, err)
 		t.Cleanup(s.Close)
+		require.NoError(t, s.Pools(w.tel.WatchPool))
 		return s
 	}
 	s := w.serve()
@@ -150,5 +221,13 @@ func TestNoSpanHoldsWhatSomebodyWroteOrIsCalled(t *testing.T) {
 	for _, span := range sink.Spans() {
 		require.NotContains(t, span.Text, "planted")
 		require.NotContains(t, span.Text, said[:24])
+	}
+	scraped := httptest.NewRecorder()
+	w.tel.MetricsHandler.ServeHTTP(scraped, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	figures := scraped.Body.String()
+	require.NotContains(t, figures, "planted")
+	for _, name := range []string{`rpc_method="turns.v1.TurnService/Turn"`, "rpc_server_call_duration_seconds_count{",
+		"db_client_operation_duration_seconds_count{", `pgxpool_max_connections{db_client_connection_pool_name="lease"`} {
+		require.Contains(t, figures, name)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"google.golang.org/grpc/codes"
@@ -87,4 +88,10 @@ func reason(err error) string {
 		return "HTTP status " + found[1]
 	}
 	return "it failed"
+}
+
+// Complaints takes what the libraries of telemetry would else write to standard error, where a collector's words could be in
+// it. It is global to a process.
+func Complaints(logger *slog.Logger) otel.ErrorHandler {
+	return otel.ErrorHandlerFunc(func(err error) { logger.Debug("telemetry has a problem", "why", reason(err)) })
 }
