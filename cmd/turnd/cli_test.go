@@ -82,6 +82,9 @@ var serveFlags = []struct{ name, def, variable, flag string }{
 	{"oidc-scope-prefix", "", "turnd:", "turnd."},
 	{"oidc-keys-lifetime", "10m", "1m0s", "2m0s"},
 	{"oidc-keys-grace", "1h", "2h0m0s", "3h0m0s"},
+	{"traces", "auto", "otlp", "off"},
+	{"metrics", "auto", "otlp", "prometheus"},
+	{"trace-sample", "", "0.5", "0.25"},
 	{"log-format", "text", "json", "x"},
 	{"log-level", "info", "debug", "warn"},
 }
@@ -153,6 +156,7 @@ func TestTheConfigHasAFlagForEachField(t *testing.T) {
 		reflect.TypeFor[Limits](),
 		reflect.TypeFor[TLS](),
 		reflect.TypeFor[OIDC](),
+		reflect.TypeFor[Telemetry](),
 	}
 	fields := reflect.TypeFor[Config]().NumField() - len(groups)
 	for _, typ := range groups {

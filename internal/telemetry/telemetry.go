@@ -168,7 +168,8 @@ func describe(ctx context.Context, cfg Config) (*resource.Resource, error) {
 	}
 	about, err := resource.New(ctx, resource.WithAttributes(ours...), resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
-		return nil, fmt.Errorf("read OTEL_RESOURCE_ATTRIBUTES: %w", err)
+		// What the library says repeats the value, which may be anything.
+		return nil, errors.New("OTEL_RESOURCE_ATTRIBUTES: must be key=value pairs with commas between them, values percent-encoded")
 	}
 	return about, nil
 }
