@@ -216,7 +216,8 @@ func TestNoSpanHoldsWhatSomebodyWroteOrIsCalled(t *testing.T) {
 	require.Error(t, s.harness.Conn.Invoke(w.ctx, "/turns.v1.TurnService/planted", &turnsv1.GetTurnRequest{}, &turnsv1.GetTurnResponse{}))
 	w.got(sink, "one", instrument.SpanComplete, whichever)
 	w.got(sink, "one", instrument.SpanAbandon, whichever)
-	w.got(sink, "one", "WITH", whichever)
+	w.got(sink, "one", "INSERT conversations", whichever)
+	w.got(sink, "one", "SELECT", whichever)
 	w.got(sink, "one", instrument.SpanSubmit, func(s oteltest.Span) bool { return s.Attrs[instrument.ErrorType] != "" })
 	for _, span := range sink.Spans() {
 		require.NotContains(t, span.Text, "planted")

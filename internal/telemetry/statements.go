@@ -3,6 +3,8 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"regexp"
+	"strings"
 
 	"github.com/exaring/otelpgx"
 	"github.com/jackc/pgx/v5"
@@ -12,10 +14,22 @@ import (
 )
 
 // Statements makes what traces and measures statements of Postgres: below a span that is recorded each is a span, named by
-// its kind. Neither its text nor its parameters are in it, nor the text of an error, which can repeat a value.
+// what it does. Neither its text nor its parameters are in it, nor the text of an error, which can repeat a value.
 func (t *Telemetry) Statements() pgx.QueryTracer {
 	return statements{otelpgx.NewTracer(otelpgx.WithTracerProvider(t.Tracers), otelpgx.WithMeterProvider(t.Meters),
-		otelpgx.WithDisableSQLStatementInAttributes(), otelpgx.WithDisableConnectionDetailsInAttributes())}
+		otelpgx.WithSpanNameFunc(statementName), otelpgx.WithDisableSQLStatementInAttributes(), otelpgx.WithDisableConnectionDetailsInAttributes())}
+}
+
+// writes finds what a statement with several parts writes first.
+var writes = regexp.MustCompile(`\b(INSERT INTO|UPDATE|DELETE FROM) ([a-z_]+)`)
+
+// statementName names a statement by what it does and the table that it writes, and never by anything else in it.
+func statementName(statement string) string {
+	if found := writes.FindStringSubmatch(statement); found != nil {
+		verb, _, _ := strings.Cut(found[1], " ")
+		return verb + " " + found[2]
+	}
+	return "SELECT"
 }
 
 // statements is the library's tracer for queries alone. Connections, and waits for one, are in the figures of the pool.
