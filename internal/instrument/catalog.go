@@ -75,7 +75,7 @@ const (
 var (
 	try      = Label{"try", "first, or retry if a call came before it for this user turn and generation"}
 	provider = Label{"provider", "vendors of the models file"}
-	model    = Label{"model", "models of the models file, as the provider is asked for them"}
+	model    = Label{"model", "models of the models file, by the names that clients use"}
 	byLayer  = Label{"layer", "who made the work again: client, redelivery, takeover or provider"}
 	layer    = Label{"layer", "first, or who made the work again: client, redelivery, takeover or provider"}
 	size     = Label{"size", "tokens of the request: le_1k, le_4k, le_16k, le_64k, le_256k or more"}
@@ -125,7 +125,7 @@ func Catalog() []Metric {
 		{Name: FirstDelta, Kind: Histogram, Unit: "s", Buckets: long, About: "Time from the arrival of a new turn to its reply's first delta.",
 			Labels: []Label{provider, model}},
 		{Name: FollowLag, Kind: Histogram, Unit: "s", Buckets: quick, Labels: []Label{{"from", "memory, bus or store"}},
-			About: "How long text of a running reply was under way from the worker that got it to a follower's stream on another worker, by the clocks of both."},
+			About: "How long text of a running reply was under way from the worker that got it to a follower's stream: there, or on another worker that read it from the bus or the store; by the clocks of both."},
 		{Name: ClaimTime, Kind: Histogram, Unit: "s", Buckets: quick, About: "Time of the statement that claims a reply, with what waits before it."},
 		{Name: CheckpointTime, Kind: Histogram, Unit: "s", Buckets: quick, About: "Time of a checkpoint of all running replies of a worker."},
 		{Name: InFlight, Kind: Gauge, Unit: "{reply}", About: "Replies that this worker runs."},
