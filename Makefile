@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants explain edges e2e example-usechat example-eventsource example-follower history broken chaos chaos-selftest model wire telemetry-cost bench bench-peers profile manifests
+.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants explain edges e2e example-usechat example-eventsource example-follower history broken chaos chaos-selftest model wire telemetry-cost bench bench-peers profile manifests dashboards
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -146,3 +146,6 @@ profile: ## Take profiles of turnd's CPU and allocations under streamed turns, a
 
 manifests: ## Read the files for containers by the types of their programs, and serve what the Dockerfile builds; the first build takes minutes.
 	$(VERDICT) manifests .ci/manifests
+
+dashboards: ## Show that each panel's query changes with its fault on a real Prometheus, and that the shipped alerts fire (SHORT=1).
+	$(VERDICT) dashboards .ci/dashboards

@@ -33,7 +33,8 @@ func (b board) build() (dashboard.Dashboard, error) {
 			Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortAlphabeticalAsc).
 			Multi(true).IncludeAll(true).AllValue(".+").Current(dashboard.VariableOption{
 			Selected: cog.ToPtr(true), Text: dashboard.StringOrArrayOfString{ArrayOfString: []string{"All"}},
-			Value: dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}}}))
+			Value: dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}},
+		}))
 	id, y := uint32(0), uint32(0)
 	for _, r := range b.rows {
 		id++

@@ -56,7 +56,7 @@ func (v vocabulary) selected(e *parser.VectorSelector) ([]string, error) {
 	}
 	have := append(slices.Clone(target), s.labels...)
 	for _, m := range e.LabelMatchers {
-		if m.Name == labels.MetricName {
+		if m.Name == "__name__" {
 			continue
 		}
 		if !slices.Contains(have, m.Name) {

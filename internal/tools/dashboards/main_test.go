@@ -121,7 +121,7 @@ func TestGrafanasOwnReaderRefusesWhatItDoesNotKnow(t *testing.T) {
 	for _, c := range []struct{ name, old, new string }{
 		{"a field of another name", `"legendFormat"`, `"legendFormt"`},
 		{"a field of another type", `"graphTooltip": 1`, `"graphTooltip": "on"`},
-		{"a field of a panel", `"transparent"`, `"transparant"`},
+		{"a field of a panel", `"transparent"`, `"see_through"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			edited := strings.ReplaceAll(string(raw), c.old, c.new)

@@ -39,7 +39,8 @@ func retryTokens() board {
 		stacked("Retry rate by layer, in requests", "By who made the work again.", share, byLayer(requests), "{{layer}}"),
 		stacked("Retry rate by layer, in tokens", "By who made the work again. Tokens are what the invoice counts.", share, byLayer(used), "{{layer}}"))
 	micros := func(expr string) string { return expr + " / 1e6" }
-	return board{uid: "turnd-retry-tokens", title: "turnd: Retry tokens",
+	return board{
+		uid: "turnd-retry-tokens", title: "turnd: Retry tokens",
 		about: "What is asked of providers again, in requests and in tokens; what was paid for and reached nobody; what repeats did not cost.", rows: []row{
 			{"Retry rate: requests beside tokens", rates},
 			{"Waste", []panel{
@@ -63,5 +64,6 @@ func retryTokens() board {
 				stacked("Requests built again", "Requests of later attempts, by whether they came out the same to the byte. Changed ones miss the provider's cache and go under another key.",
 					aSecond, by("result", "turnd_requests_rebuilt_total"), "{{result}}"),
 			}},
-		}}
+		},
+	}
 }

@@ -24,16 +24,15 @@ var target = []string{"job", "instance"}
 // foreign are metrics that libraries make and that panels may show; those of turnd's own are in the catalog.
 var foreign = map[string][]string{
 	"up": nil,
-	"rpc_server_call_duration_seconds_bucket":    {"rpc_method", "rpc_system_name", "rpc_response_status_code", "le"},
-	"rpc_server_call_duration_seconds_count":     {"rpc_method", "rpc_system_name", "rpc_response_status_code"},
-	"db_client_operation_duration_seconds_count": {"pgx_operation_type", "pgx_status", "db_system_name"},
-	"db_client_operation_duration_seconds_bucket": {
-		"pgx_operation_type", "pgx_status", "db_system_name", "le"},
-	"pgxpool_acquired_connections":  {"db_client_connection_pool_name", "db_system_name"},
-	"pgxpool_max_connections":       {"db_client_connection_pool_name", "db_system_name"},
-	"go_goroutines":                 nil,
-	"process_cpu_seconds_total":     nil,
-	"process_resident_memory_bytes": nil,
+	"rpc_server_call_duration_seconds_bucket":     {"rpc_method", "rpc_system_name", "rpc_response_status_code", "le"},
+	"rpc_server_call_duration_seconds_count":      {"rpc_method", "rpc_system_name", "rpc_response_status_code"},
+	"db_client_operation_duration_seconds_count":  {"pgx_operation_type", "db_operation_name", "db_system_name"},
+	"db_client_operation_duration_seconds_bucket": {"pgx_operation_type", "db_operation_name", "db_system_name", "le"},
+	"pgxpool_acquired_connections":                {"db_client_connection_pool_name", "db_system_name"},
+	"pgxpool_max_connections":                     {"db_client_connection_pool_name", "db_system_name"},
+	"go_goroutines":                               nil,
+	"process_cpu_seconds_total":                   nil,
+	"process_resident_memory_bytes":               nil,
 }
 
 // newVocabulary is the catalog as a scrape shows it, and the metrics of libraries.
