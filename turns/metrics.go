@@ -56,7 +56,11 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	} {
 		*histogram = maker.Histogram(name)
 	}
-	return m, maker.Err()
+	if err := maker.Err(); err != nil {
+		return nil, err
+	}
+	m.begin(context.Background())
+	return m, nil
 }
 
 // countOne counts one of something that has a single label.

@@ -36,6 +36,21 @@ func TestTheCountersOfTheDomainAreMadeWithoutComplaint(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A scraper sees a counter grow only where it has seen it before, so an alert on the first step needs the series before it.
+func TestWhatAlertsRestOnIsShownBeforeItHappens(t *testing.T) {
+	tel := setup(t)
+	_, err := turns.NewMetrics(tel.Meter)
+	require.NoError(t, err)
+	lines := strings.Split(scrape(t, tel), "\n")
+	for _, want := range []string{
+		`turnd_endings_lost_total 0`, `turnd_sweeps_total{result="abandoned"} 0`, `turnd_sweeps_total{result="failed"} 0`,
+		`turnd_lease_renewals_total{result="late"} 0`, `turnd_lease_renewals_total{result="lost"} 0`,
+		`turnd_duplicates_tokens_total{layer="client"} 0`, `turnd_telemetry_dropped_total{signal="spans"} 0`,
+	} {
+		require.Contains(t, lines, want)
+	}
+}
+
 // The six counters as the domain makes them; what matters here is the name and the labels that come out.
 func TestScrapersReadTheNamesThatDashboardsAreWrittenAgainst(t *testing.T) {
 	tel := setup(t)
