@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants explain edges e2e example-usechat example-eventsource example-follower history broken chaos chaos-selftest model wire telemetry-cost bench bench-peers profile manifests dashboards
+.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants explain retry-rate edges e2e example-usechat example-eventsource example-follower history broken chaos chaos-selftest model wire telemetry-cost bench bench-peers profile manifests dashboards
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -98,6 +98,9 @@ tenants: ## Show that another tenant's ids answer as missing ones do, by the sam
 
 explain: ## Show that turnd explain tells the story of a turn sent five times and taken over once, as README has it (UPDATE=1 writes it there).
 	$(VERDICT) explain .ci/checks explain
+
+retry-rate: ## Show a small share of retried requests as what it is in tokens, from a scrape, the ledger and the provider (SHORT=1, SEED=n).
+	$(VERDICT) retry-rate .ci/checks retry-rate
 
 edges: ## Show that curl, grpcurl, buf curl and a generated client each send and follow a turn by the lines of the docs.
 	$(VERDICT) edges .ci/edges

@@ -18,29 +18,30 @@ import (
 const limit = 15 * time.Minute
 
 var checks = map[string]func(*lab) error{
-	"once":      once,
-	"twice":     twice,
-	"killed":    killed,
-	"broken":    broken,
-	"stop":      stop,
-	"again":     again,
-	"late":      late,
-	"lag":       lag,
-	"failover":  failover,
-	"providers": providers,
-	"takeover":  takeover,
-	"ambiguous": ambiguous,
-	"storm":     storm,
-	"tree":      tree,
-	"limits":    limits,
-	"long":      long,
-	"tenants":   tenants,
-	"explain":   explain,
+	"once":       once,
+	"twice":      twice,
+	"killed":     killed,
+	"broken":     broken,
+	"stop":       stop,
+	"again":      again,
+	"late":       late,
+	"lag":        lag,
+	"failover":   failover,
+	"providers":  providers,
+	"takeover":   takeover,
+	"ambiguous":  ambiguous,
+	"storm":      storm,
+	"tree":       tree,
+	"limits":     limits,
+	"long":       long,
+	"tenants":    tenants,
+	"explain":    explain,
+	"retry-rate": retryRate,
 }
 
 func main() {
 	if len(os.Args) != 2 || checks[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: checks once|twice|killed|broken|stop|again|late|lag|failover|providers|takeover|ambiguous|storm|tree|limits|long|tenants|explain")
+		fmt.Fprintln(os.Stderr, "usage: checks once|twice|killed|broken|stop|again|late|lag|failover|providers|takeover|ambiguous|storm|tree|limits|long|tenants|explain|retry-rate")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
