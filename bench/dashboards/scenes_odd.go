@@ -14,7 +14,14 @@ func (h *house) odd() error {
 		"OTEL_BSP_SCHEDULE_DELAY=300", "OTEL_BSP_EXPORT_TIMEOUT=300", h.bin,
 	},
 		"--traces", "otlp", "--trace-sample", "1", "--lease", "20s", "--checkpoint", "20s")
-	return err
+	if err != nil {
+		return err
+	}
+	// Prometheus takes up new targets every five seconds, and what has grown before that is not seen to grow.
+	return until(h.ctx, patience, "the odd worker to be scraped", func() (bool, error) {
+		samples, err := h.prom.ask(h.ctx, `up{instance="odd"} == 1`)
+		return len(samples) > 0, err
+	})
 }
 
 func (h *house) noCollector() error {
