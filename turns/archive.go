@@ -102,13 +102,16 @@ type ArchivedConversation struct {
 // Key is its stored key.
 func (c *ArchivedConversation) Key() ConversationKey { return KeyOf(c.Tenant, c.ID) }
 
-// ArchivedRecord is one of the three: versions of the defaults come first, by number, then rows by seq, then calls by id.
+// ArchivedRecord is one of the five: versions of the defaults come first, by number, then rows by seq, calls by id, takeovers by
+// reply and epoch, and repeats by turn and layer.
 type ArchivedRecord struct {
 	// Line is where it stands in a file that is read; 0 elsewhere.
 	Line     int
 	Defaults *ArchivedDefaults
 	Row      *ArchivedRow
 	Call     *ArchivedCall
+	Takeover *ArchivedTakeover
+	Repeats  *ArchivedRepeats
 	// Unended says that the row is of a reply that has not ended, and is given as if it had.
 	Unended bool
 }
@@ -215,4 +218,25 @@ type ArchivedCall struct {
 	OutputHigh       int64       `json:"output_high,omitzero"`
 	CreateTime       time.Time   `json:"create_time"`
 	EndTime          time.Time   `json:"end_time"`
+}
+
+// ArchivedTakeover is how a reply came to an epoch after its first.
+type ArchivedTakeover struct {
+	Reply      ReplyID     `json:"reply_id"`
+	Epoch      int64       `json:"epoch"`
+	Way        TakeoverWay `json:"way,omitzero"`
+	From       WorkerID    `json:"from_worker"`
+	FromName   string      `json:"from_name,omitzero"`
+	To         WorkerID    `json:"to_worker"`
+	ToName     string      `json:"to_name,omitzero"`
+	CreateTime time.Time   `json:"create_time"`
+}
+
+// ArchivedRepeats are deliveries of a turn beyond its first, by one layer.
+type ArchivedRepeats struct {
+	Turn      TurnID    `json:"turn_id"`
+	Layer     Layer     `json:"layer"`
+	Count     int64     `json:"count"`
+	FirstTime time.Time `json:"first_time"`
+	LastTime  time.Time `json:"last_time"`
 }

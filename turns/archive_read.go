@@ -18,6 +18,8 @@ type ArchivePages interface {
 	DefaultsAfter(version int32) ([]ArchivedDefaults, error)
 	RowsAfter(seq int64) ([]ArchivedRow, error)
 	CallsAfter(id CallID) ([]ArchivedCall, error)
+	TakeoversAfter(reply ReplyID, epoch int64) ([]ArchivedTakeover, error)
+	RepeatsAfter(turn TurnID, layer Layer) ([]ArchivedRepeats, error)
 	// CallsOf reads the calls of a reply, and LogOf what is stored of its log; it has not ended.
 	CallsOf(reply *ArchivedRow) ([]ArchivedCall, error)
 	LogOf(reply *ArchivedRow) ([]Piece, error)
@@ -41,7 +43,36 @@ func ReadArchive(pages ArchivePages, c ArchivedConversation, head func(ArchivedC
 			return err
 		}
 	}
-	return inPages(CallID{}, pages.CallsAfter, r.call)
+	if err := inPages(CallID{}, pages.CallsAfter, r.call); err != nil {
+		return err
+	}
+	return readArchivedStories(pages, c, record)
+}
+
+// readArchivedStories gives who had a conversation's replies, and how often its turns came again. The latter is left of a
+// deleted one too.
+func readArchivedStories(pages ArchivePages, c ArchivedConversation, record func(ArchivedRecord) error) error {
+	type takeoverPlace struct {
+		reply ReplyID
+		epoch int64
+	}
+	type repeatPlace struct {
+		turn  TurnID
+		layer Layer
+	}
+	if c.DeletedAt.IsZero() {
+		err := inPages(takeoverPlace{}, func(p takeoverPlace) ([]ArchivedTakeover, error) { return pages.TakeoversAfter(p.reply, p.epoch) },
+			func(o *ArchivedTakeover) (takeoverPlace, error) {
+				return takeoverPlace{o.Reply, o.Epoch}, record(ArchivedRecord{Takeover: o})
+			})
+		if err != nil {
+			return err
+		}
+	}
+	return inPages(repeatPlace{}, func(p repeatPlace) ([]ArchivedRepeats, error) { return pages.RepeatsAfter(p.turn, p.layer) },
+		func(r *ArchivedRepeats) (repeatPlace, error) {
+			return repeatPlace{r.Turn, r.Layer}, record(ArchivedRecord{Repeats: r})
+		})
 }
 
 // inPages has take do each of what is read page by page. It says where that stands.

@@ -24,7 +24,10 @@ type checker struct {
 	seq      int64
 	defaults int32
 	call     turns.CallID
-	calls    bool // calls have begun
+	calls    bool                   // calls have begun, or what comes after them
+	takeover turns.ArchivedTakeover // the last one
+	repeat   turns.ArchivedRepeats  // the last of them
+	repeats  bool                   // repeats have begun
 }
 
 // newChecker checks the conversation itself, and brings its moments into the form that is stored.
@@ -54,24 +57,47 @@ func newChecker(line int, c *turns.ArchivedConversation) (*checker, error) {
 // record checks one record, and brings its moments into the form that is stored.
 func (c *checker) record(r turns.ArchivedRecord) error {
 	at := &problems{line: r.Line}
+	var fields any
+	var check func()
 	switch {
 	case r.Row != nil:
-		if err := checkFields(r.Line, r.Row); err != nil {
-			return err
-		}
-		c.row(at, r.Row)
+		fields, check = r.Row, func() { c.row(at, r.Row) }
 	case r.Call != nil:
-		if err := checkFields(r.Line, r.Call); err != nil {
-			return err
-		}
-		c.checkCall(at, r.Call)
+		fields, check = r.Call, func() { c.checkCall(at, r.Call) }
+	case r.Takeover != nil:
+		fields, check = r.Takeover, func() { c.checkTakeover(at, r.Takeover) }
+	case r.Repeats != nil:
+		fields, check = r.Repeats, func() { c.checkRepeats(at, r.Repeats) }
 	default:
-		if err := checkFields(r.Line, r.Defaults); err != nil {
-			return err
-		}
-		c.checkDefaults(at, r.Defaults)
+		fields, check = r.Defaults, func() { c.checkDefaults(at, r.Defaults) }
 	}
+	if err := checkFields(r.Line, fields); err != nil {
+		return err
+	}
+	check()
 	return at.err()
+}
+
+func (c *checker) checkTakeover(at *problems, o *turns.ArchivedTakeover) {
+	at.demand("reply_id", c.tree.has(o.Reply.Row()) && !c.tree.isTurn(o.Reply.Row()), "is no reply of this conversation")
+	at.demand("kind", !c.repeats, "comes too late: takeovers come before repeats")
+	place := bytes.Compare(o.Reply.UUID[:], c.takeover.Reply.UUID[:])
+	at.demand("epoch", place > 0 || place == 0 && o.Epoch > c.takeover.Epoch, "must grow from takeover to takeover of a reply, and replies by their id")
+	at.demand("epoch", o.Epoch >= 2 && o.Epoch <= maxNumber, "must be one after the first")
+	at.demand("from_worker", !o.From.IsZero(), "is missing")
+	at.demand("to_worker", !o.To.IsZero(), "is missing")
+	at.demand("create_time", !o.CreateTime.IsZero(), "is missing")
+	c.takeover, c.calls = *o, true
+}
+
+func (c *checker) checkRepeats(at *problems, r *turns.ArchivedRepeats) {
+	at.demand("turn_id", !r.Turn.IsZero(), "is missing")
+	place := bytes.Compare(r.Turn.UUID[:], c.repeat.Turn.UUID[:])
+	at.demand("layer", place > 0 || place == 0 && r.Layer > c.repeat.Layer, "must grow from one to the next of a turn, and turns by their id")
+	at.demand("count", r.Count >= 1 && r.Count <= maxNumber, "must be at least 1")
+	at.demand("first_time", !r.FirstTime.IsZero(), "is missing")
+	at.demand("last_time", !r.LastTime.Before(r.FirstTime), "must not come before first_time")
+	c.repeat, c.calls, c.repeats = *r, true, true
 }
 
 func (c *checker) checkDefaults(at *problems, d *turns.ArchivedDefaults) {
@@ -147,6 +173,7 @@ func (c *checker) reply(at *problems, r *turns.ArchivedRow) {
 
 func (c *checker) checkCall(at *problems, call *turns.ArchivedCall) {
 	at.demand("call_id", bytes.Compare(call.ID.UUID[:], c.call.UUID[:]) > 0, "must grow from call to call")
+	at.demand("kind", c.takeover.Reply.IsZero() && !c.repeats, "comes too late: calls come before takeovers and repeats")
 	at.demand("class", call.Class != "", "is missing: an archive holds what has ended")
 	at.demand("create_time", !call.CreateTime.IsZero(), "is missing")
 	at.demand("end_time", !call.EndTime.IsZero(), "is missing")

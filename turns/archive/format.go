@@ -23,8 +23,10 @@ const (
 	kindDefaults     = "defaults"      // its versions of defaults, by number
 	kindTurn         = "turn"          // its rows, by seq
 	kindReply        = "reply"
-	kindCall         = "call" // its ledger, by id
-	kindEnd          = "end"  // ends it, with the numbers of its lines
+	kindCall         = "call"     // its ledger, by id
+	kindTakeover     = "takeover" // who had its replies, by reply and epoch
+	kindRepeats      = "repeats"  // how often its turns came again, by turn and layer
+	kindEnd          = "end"      // ends it, with the numbers of its lines
 	kindTrailer      = "turnd-archive-end"
 )
 
@@ -50,11 +52,22 @@ type (
 		Kind string `json:"kind"`
 		turns.ArchivedCall
 	}
+	takeoverLine struct {
+		Kind string `json:"kind"`
+		turns.ArchivedTakeover
+	}
+	repeatsLine struct {
+		Kind string `json:"kind"`
+		turns.ArchivedRepeats
+	}
 	endLine struct {
 		Kind     string `json:"kind"`
 		Defaults int    `json:"defaults"`
 		Rows     int    `json:"rows"`
 		Calls    int    `json:"calls"`
+		// Takeovers and Repeats are absent where there are none.
+		Takeovers int `json:"takeovers,omitzero"`
+		Repeats   int `json:"repeats,omitzero"`
 	}
 	trailerLine struct {
 		Kind          string `json:"kind"`
@@ -69,6 +82,10 @@ func (e *endLine) add(r turns.ArchivedRecord) {
 		e.Rows++
 	case r.Call != nil:
 		e.Calls++
+	case r.Takeover != nil:
+		e.Takeovers++
+	case r.Repeats != nil:
+		e.Repeats++
 	default:
 		e.Defaults++
 	}
@@ -83,6 +100,10 @@ func recordLine(r turns.ArchivedRecord) any {
 		return rowLine{kindReply, *r.Row}
 	case r.Call != nil:
 		return callLine{kindCall, *r.Call}
+	case r.Takeover != nil:
+		return takeoverLine{kindTakeover, *r.Takeover}
+	case r.Repeats != nil:
+		return repeatsLine{kindRepeats, *r.Repeats}
 	}
 	return defaultsLine{kindDefaults, *r.Defaults}
 }

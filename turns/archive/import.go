@@ -251,7 +251,7 @@ func (r *records) next(ctx context.Context) (record turns.ArchivedRecord, ended 
 func (r *records) ended(said endLine) error {
 	r.end.Kind = said.Kind
 	if said != r.end {
-		return r.lines.problem(fmt.Sprintf("says %d defaults, %d rows and %d calls, and there were %d, %d and %d: lines are missing",
+		return r.lines.problem(fmt.Sprintf("says %d defaults, %d rows and %d calls, and there were %d, %d and %d; or counts takeovers or repeats otherwise: lines are missing",
 			said.Defaults, said.Rows, said.Calls, r.end.Defaults, r.end.Rows, r.end.Calls))
 	}
 	return r.check.ended(r.lines.number)
@@ -291,6 +291,21 @@ func readRecord(number int, kind string, line []byte) (turns.ArchivedRecord, err
 		var l callLine
 		err := readLine(number, line, &l)
 		return turns.ArchivedRecord{Line: number, Call: &l.ArchivedCall}, err
+	}
+	return readStory(number, kind, line)
+}
+
+// readStory reads a line of who had a reply, or of how often a turn came again.
+func readStory(number int, kind string, line []byte) (turns.ArchivedRecord, error) {
+	switch kind {
+	case kindTakeover:
+		var l takeoverLine
+		err := readLine(number, line, &l)
+		return turns.ArchivedRecord{Line: number, Takeover: &l.ArchivedTakeover}, err
+	case kindRepeats:
+		var l repeatsLine
+		err := readLine(number, line, &l)
+		return turns.ArchivedRecord{Line: number, Repeats: &l.ArchivedRepeats}, err
 	}
 	return turns.ArchivedRecord{}, &LineError{Line: number, Field: "kind", Problem: "is none that a conversation has"}
 }

@@ -85,6 +85,12 @@ const (
 	readArchivedCalls = `SELECT ` + archivedCall + ` FROM provider_calls
 	WHERE conversation_key = @key AND call_id > @after ORDER BY call_id LIMIT @limit`
 
+	readArchivedTakeovers = `SELECT ` + archivedTakeover + ` FROM reply_takeovers
+	WHERE conversation_key = @key AND (reply_id, epoch) > (@after, @epoch) ORDER BY reply_id, epoch LIMIT @limit`
+
+	readArchivedRepeats = `SELECT ` + archivedRepeats + ` FROM turn_repeats
+	WHERE conversation_key = @key AND (turn_id, layer) > (@after, @layer) ORDER BY turn_id, layer LIMIT @limit`
+
 	readArchivedCallsOf = `SELECT ` + archivedCall + ` FROM provider_calls
 	WHERE conversation_key = @key AND reply_id = @reply ORDER BY number, epoch`
 
@@ -101,6 +107,14 @@ func (p archivePages) RowsAfter(seq int64) ([]turns.ArchivedRow, error) {
 
 func (p archivePages) CallsAfter(id turns.CallID) ([]turns.ArchivedCall, error) {
 	return pageOf[turns.ArchivedCall](p, readArchivedCalls, pgx.NamedArgs{"after": [16]byte(id.UUID), "limit": archivePage})
+}
+
+func (p archivePages) TakeoversAfter(reply turns.ReplyID, epoch int64) ([]turns.ArchivedTakeover, error) {
+	return pageOf[turns.ArchivedTakeover](p, readArchivedTakeovers, pgx.NamedArgs{"after": [16]byte(reply.UUID), "epoch": epoch, "limit": archivePage})
+}
+
+func (p archivePages) RepeatsAfter(turn turns.TurnID, layer turns.Layer) ([]turns.ArchivedRepeats, error) {
+	return pageOf[turns.ArchivedRepeats](p, readArchivedRepeats, pgx.NamedArgs{"after": [16]byte(turn.UUID), "layer": string(layer), "limit": archivePage})
 }
 
 func (p archivePages) CallsOf(reply *turns.ArchivedRow) ([]turns.ArchivedCall, error) {

@@ -52,6 +52,8 @@ var momentary = map[string]string{
 	"conversation_defaults": `conversation_key`,
 	"turns":                 `conversation_key|followed_until|next_lookup_at|lookups|deadline_at`,
 	"provider_calls":        `conversation_key|tenant|conversation_id|request_body`,
+	"reply_takeovers":       `conversation_key`,
+	"turn_repeats":          `conversation_key|tenant|conversation_id`,
 }
 
 func TestEveryColumnThatOutlivesAWorkerIsInTheArchive(t *testing.T) {
@@ -64,6 +66,8 @@ func TestEveryColumnThatOutlivesAWorkerIsInTheArchive(t *testing.T) {
 		"conversation_defaults": {archivedDefaults, &turns.ArchivedDefaults{}},
 		"turns":                 {archivedRow, &turns.ArchivedRow{}},
 		"provider_calls":        {archivedCall, &turns.ArchivedCall{}},
+		"reply_takeovers":       {archivedTakeover, &turns.ArchivedTakeover{}},
+		"turn_repeats":          {archivedRepeats, &turns.ArchivedRepeats{}},
 	} {
 		names, _ := turns.ArchiveColumns(record.fields)
 		require.Equal(t, names, regexp.MustCompile(`,\s+`).Split(record.columns, -1), table)

@@ -36,6 +36,12 @@ const (
 		@session, @submitted_at, @provider_request_id, @provider_response_id, @input_tokens, @cache_read_tokens,
 		@cache_write_tokens, @output_tokens, @reasoning_tokens, @token_source, @waste_cause, @wasted_tokens, @cost_micros,
 		@extra_requests, @output_low, @output_high, @create_time, @end_time)`
+
+	writeArchivedTakeover = `INSERT INTO reply_takeovers (conversation_key, ` + archivedTakeover + `)
+	VALUES (@key, @reply_id, @epoch, @way, @from_worker, @from_name, @to_worker, @to_name, @create_time)`
+
+	writeArchivedRepeats = `INSERT INTO turn_repeats (conversation_key, tenant, conversation_id, ` + archivedRepeats + `)
+	VALUES (@key, @tenant, @conversation, @turn_id, @layer, @count, @first_time, @last_time)`
 )
 
 // errDry undoes what was only to be tried, and errThere a write of what is stored already.
@@ -110,6 +116,11 @@ func (w *archiveWriter) add(ctx context.Context, r turns.ArchivedRecord) error {
 	case r.Call != nil:
 		args["tenant"], args["conversation"] = string(w.head.Tenant), zeronull.UUID(w.head.ID.UUID)
 		w.batch.Queue(writeArchivedCall, cellArgs(args, r.Call))
+	case r.Takeover != nil:
+		w.batch.Queue(writeArchivedTakeover, cellArgs(args, r.Takeover))
+	case r.Repeats != nil:
+		args["tenant"], args["conversation"] = string(w.head.Tenant), zeronull.UUID(w.head.ID.UUID)
+		w.batch.Queue(writeArchivedRepeats, cellArgs(args, r.Repeats))
 	default:
 		w.batch.Queue(writeArchivedDefaults, cellArgs(args, r.Defaults))
 		w.bytes += len(r.Defaults.Defaults)

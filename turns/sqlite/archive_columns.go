@@ -31,6 +31,10 @@ const (
 	provider_request_id, provider_response_id, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens,
 	reasoning_tokens, token_source, waste_cause, wasted_tokens, cost_micros, extra_requests, output_low, output_high,
 	create_time, end_time`
+
+	archivedTakeover = `reply_id, epoch, way, from_worker, from_name, to_worker, to_name, create_time`
+
+	archivedRepeats = `turn_id, layer, count, first_time, last_time`
 )
 
 // cell takes a value that a column holds in another form than the field.

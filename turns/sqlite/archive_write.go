@@ -33,6 +33,12 @@ const (
 		@session, @submitted_at, @provider_request_id, @provider_response_id, @input_tokens, @cache_read_tokens,
 		@cache_write_tokens, @output_tokens, @reasoning_tokens, @token_source, @waste_cause, @wasted_tokens, @cost_micros,
 		@extra_requests, @output_low, @output_high, @create_time, @end_time)`
+
+	writeArchivedTakeover = `INSERT INTO reply_takeovers (conversation_key, ` + archivedTakeover + `)
+	VALUES (@key, @reply_id, @epoch, @way, @from_worker, @from_name, @to_worker, @to_name, @create_time)`
+
+	writeArchivedRepeats = `INSERT INTO turn_repeats (conversation_key, tenant, conversation_id, ` + archivedRepeats + `)
+	VALUES (@key, @tenant, @conversation, @turn_id, @layer, @count, @first_time, @last_time)`
 )
 
 // errDry undoes what was only to be tried.
@@ -77,6 +83,11 @@ func (t *tx) writeArchived(key turns.ConversationKey, c *turns.ArchivedConversat
 		text, record = writeArchivedRow, r.Row
 	case r.Call != nil:
 		text, record = writeArchivedCall, r.Call
+		args = append(args, arg("tenant", string(c.Tenant)), blob("conversation", c.ID.UUID))
+	case r.Takeover != nil:
+		text, record = writeArchivedTakeover, r.Takeover
+	case r.Repeats != nil:
+		text, record = writeArchivedRepeats, r.Repeats
 		args = append(args, arg("tenant", string(c.Tenant)), blob("conversation", c.ID.UUID))
 	}
 	more, err := cellArgs(record)

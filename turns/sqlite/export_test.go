@@ -42,6 +42,8 @@ var Statements = map[string]string{
 	"openSharesOfTurn": openSharesOfTurn, "openSharesOfConversation": openSharesOfConversation, "eraseShares": eraseShares,
 	"openCharge": openCharge, "forgetQuotas": forgetQuotas, "forgetShares": forgetShares,
 	"createKey": createKey, "findKey": findKey, "listKeys": listKeys, "listKeysOf": listKeysOf, "revokeKey": revokeKey,
+	"readArchivedTakeovers": readArchivedTakeovers, "readArchivedRepeats": readArchivedRepeats,
+	"writeArchivedTakeover": writeArchivedTakeover, "writeArchivedRepeats": writeArchivedRepeats,
 	"storyTurn": storyTurn, "storyReplies": storyReplies, "storyTakeovers": storyTakeovers, "storyCalls": storyCalls,
 	"storyRepeats": storyRepeats, "addRepeats": addRepeats, "sumRepeats": sumRepeats, "sumRepeatsOf": sumRepeatsOf,
 	"tellTakeover": tellTakeover, "untellTakeovers": untellTakeovers, "eraseTakeovers": eraseTakeovers,

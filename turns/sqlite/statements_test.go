@@ -18,7 +18,7 @@ import (
 
 // fragments are constants of SQL text that are no statement by themselves.
 var fragments = []string{"rowColumns", "rowTables", "conversationColumns", "openColumns", "chosen", "chosenOf", "callColumns", "page", "sums", "callSpent", "tailSums", "carriesStart", "openShares", "thatEnded",
-	"archivedConversation", "archivedDefaults", "archivedRow", "archivedCall", "keyColumns"}
+	"archivedConversation", "archivedDefaults", "archivedRow", "archivedCall", "archivedTakeover", "archivedRepeats", "keyColumns", "repeatsBy", "repeatsChosen"}
 
 // migrated is a database of this build's schema, without a store.
 func migrated(t *testing.T) *sql.DB {

@@ -67,7 +67,7 @@ func ofAnErasedConversationItsMarkIsLeft(t *testing.T, w *world) {
 	require.NoError(t, err)
 	require.Equal(t, []turns.ConversationKey{c.key}, keys)
 	w.erase(c, 100)
-	for _, table := range []string{"turns", "reply_chunks", "conversation_defaults"} {
+	for _, table := range []string{"turns", "reply_chunks", "conversation_defaults", "reply_takeovers"} {
 		require.Zero(t, w.rows(c, table), table)
 	}
 	require.EqualValues(t, 2, w.rows(c, "provider_calls"), "what it cost stays")

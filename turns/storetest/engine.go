@@ -76,6 +76,7 @@ func areas() []area {
 		{"salvage", salvages()},
 		{"settle", settlements()},
 		{"take over", takeovers()},
+		{"tell stories", stories()},
 		{"restore", restores()},
 		{"replace", replaces()},
 		{"delete a conversation", conversationDeletions()},
