@@ -50,7 +50,7 @@ func (d database) useArchive(ctx context.Context, key turns.ConversationKey) err
 var momentary = map[string]string{
 	"conversations":         `conversation_key|create_hash`,
 	"conversation_defaults": `conversation_key`,
-	"turns":                 `conversation_key|followed_until|next_lookup_at|lookups|deadline_at`,
+	"turns":                 `conversation_key|followed_until|next_lookup_at|lookups|deadline_at|traceparent`,
 	"provider_calls":        `conversation_key|tenant|conversation_id|request_body`,
 	"reply_takeovers":       `conversation_key`,
 	"turn_repeats":          `conversation_key|tenant|conversation_id`,
