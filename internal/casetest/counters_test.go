@@ -136,6 +136,15 @@ func (s *worker) faults() map[string]func() {
 	}
 }
 
+// suffers plays a fault, and enough beside it that no breaker opens.
+func (s *worker) suffers(fault func()) {
+	fault()
+	s.script(plain(4))
+	for range 3 {
+		s.turn(ask(newID(), newID(), "meanwhile"), nil).completes()
+	}
+}
+
 func TestTheCountersAreTheLedgersStreamToTheToken(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, w *world) {
 		w.short()
@@ -148,11 +157,7 @@ func TestTheCountersAreTheLedgersStreamToTheToken(t *testing.T) {
 		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for _, name := range order {
 			t.Log(name)
-			faults[name]()
-			w.script(plain(4))
-			for range 3 { // so that no breaker opens
-				other.turn(ask(newID(), newID(), "meanwhile"), nil).completes()
-			}
+			other.suffers(faults[name])
 		}
 		dying, die := w.cutOff()
 		w.script(throttled())
