@@ -234,9 +234,9 @@ func (s *Store) SumRepeats(ctx context.Context, f turns.LedgerFilter) (map[turns
 	if err != nil {
 		return nil, mapRead("sum repeated deliveries", err)
 	}
-	sums := make(map[turns.Layer]int64, len(rows))
+	byLayer := make(map[turns.Layer]int64, len(rows))
 	for _, r := range rows {
-		sums[r.Layer] = r.Count
+		byLayer[r.Layer] = r.Count
 	}
-	return sums, nil
+	return byLayer, nil
 }
