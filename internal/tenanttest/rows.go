@@ -8,9 +8,11 @@ import (
 	"strings"
 )
 
+// The repeats of turns are left out: workers add them up when they come to it, whoever asks meanwhile.
+//
 // tenantTables have a column for the tenant, and keyedTables one for the conversation alone.
 var (
-	tenantTables = []string{"conversations", "provider_calls", "turn_repeats", "tenant_spending", "quotas", "quota_reservations", "suspensions", "api_keys"}
+	tenantTables = []string{"conversations", "provider_calls", "tenant_spending", "quotas", "quota_reservations", "suspensions", "api_keys"}
 	keyedTables  = []string{"conversation_defaults", "turns", "reply_chunks", "reply_takeovers"}
 )
 
