@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"text/tabwriter"
 	"time"
 )
@@ -91,6 +92,11 @@ func (d *doctor) print(out io.Writer, asJSON bool) error {
 		fmt.Fprintln(table, line)
 	}
 	return table.Flush()
+}
+
+// failed reports whether a check that was made already has failed.
+func (d *doctor) failed(name string) bool {
+	return slices.ContainsFunc(d.findings, func(f finding) bool { return f.Name == name && f.Level == levelFAIL })
 }
 
 func (d *doctor) verdict() error {

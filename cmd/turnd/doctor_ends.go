@@ -58,8 +58,13 @@ func hears(ctx context.Context, bus live.Bus) bool {
 // bus tries the way on which workers tell each other of news, and what stands between here and Postgres.
 func (d *doctor) bus(ctx context.Context) {
 	kind := (&app{cfg: d.cfg, at: d.at}).busKind()
-	if d.at.engine == enginePostgres {
+	away := d.failed("database")
+	if d.at.engine == enginePostgres && !away {
 		d.pooler(ctx)
+	}
+	// A server that is away hears nothing either, and advice about poolers would lead away from it.
+	if kind == busPostgres && away && d.at.direct == d.at.url {
+		return
 	}
 	switch kind {
 	case busPostgres:

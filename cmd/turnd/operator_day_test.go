@@ -117,6 +117,7 @@ func TestTheDoctorTellsWhatIsWrongAndNoSecret(t *testing.T) {
 	require.Equal(t, 1, ill.code())
 	require.Regexp(t, `(?m)^FAIL +database `, ill.out.String())
 	require.Regexp(t, `(?m)^FAIL +endpoint gone `, ill.out.String())
+	require.NotRegexp(t, `(?m)pooler|--database-direct-url|LISTEN`, ill.out.String(), "what is away is no pooler")
 	require.NotContains(t, ill.out.String()+ill.err.String(), "secret")
 	fails(t, 2, nil, "doctor", "--lease", "1ns")
 }

@@ -144,7 +144,7 @@ func Catalog() []Metric {
 			About: "User turns with more than one live reply, among those whose replies run: there must never be one."},
 		{Name: GuardsBroken, Kind: Gauge, Unit: "{index}", About: "Unique indexes that turnd's promises rest on and that are missing in the database or not valid."},
 		{Name: DatabaseClockSkew, Kind: Gauge, Unit: "s", About: "How far the database's clock is before this worker's; turnd decides by the database's alone."},
-		{Name: BreakerState, Kind: Gauge, Unit: "{state}", Labels: []Label{{"endpoint", "endpoints of the models file"}, model},
+		{Name: BreakerState, Kind: Gauge, Unit: "{state}", Labels: []Label{{"endpoint", "endpoints of the models file"}, {"model", "models of the models file, as the provider is asked for them"}},
 			About: "Whether calls to a model at an endpoint are let through: 0 all (closed), 1 one as a trial (half-open), 2 none (open)."},
 		{Name: TelemetryDropped, Kind: Counter, Unit: "{item}", Labels: []Label{{"signal", "spans or metrics"}},
 			About: "Spans, and collections of metrics, that an exporter did not take in time; nothing waits for it."},
