@@ -78,7 +78,9 @@ models:
 	if err != nil {
 		return err
 	}
-	settings := func(name string) []string { return append([]string{"--worker-name", name, "--backoff", "200ms"}, shortLease...) }
+	settings := func(name string) []string {
+		return append([]string{"--worker-name", name, "--backoff", "200ms"}, shortLease...)
+	}
 	first, err := x.serve(x.e, models, settings("blue")...)
 	if err != nil {
 		return err
