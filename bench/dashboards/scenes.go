@@ -163,7 +163,11 @@ func (h *house) slowDatabase() error {
 	tried := h.workers["tried"]
 	tried.link.Slow(40 * time.Millisecond)
 	h.over = make(chan struct{})
-	for range 2 * places {
+	for i := range 2 * places {
+		model := "quick"
+		if i%4 == 0 {
+			model = "slow" // of which there is something to store at each checkpoint
+		}
 		h.behind.Go(func() {
 			for {
 				select {
@@ -171,7 +175,7 @@ func (h *house) slowDatabase() error {
 					return
 				default:
 				}
-				if err := tried.submits(h.ctx, turn("quick", "with a slow database")); err != nil {
+				if err := tried.submits(h.ctx, turn(model, "with a slow database")); err != nil {
 					time.Sleep(pace)
 				}
 			}
