@@ -21,7 +21,7 @@ func (d database) useArchive(ctx context.Context, key turns.ConversationKey) err
 		return err
 	}
 	var head turns.ArchivedConversation
-	records := []turns.ArchivedRecord{{Defaults: &turns.ArchivedDefaults{Version: 1, CreateTime: time.Now()}}}
+	records := append(storyRecords(), turns.ArchivedRecord{Defaults: &turns.ArchivedDefaults{Version: 1, CreateTime: time.Now()}})
 	err := d.store.ReadArchived(ctx, key, func(c turns.ArchivedConversation) error {
 		head = c
 		return nil

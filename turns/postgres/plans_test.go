@@ -43,6 +43,10 @@ INSERT INTO provider_calls (conversation_key, call_id, tenant, conversation_id, 
 	first, layer, endpoint, provider, model, class, idempotency_key, request_bytes, create_time, end_time)
 	SELECT conversation_key, id, 'tenant', conversation_key, responds_to, 1, id, 1, 1, true, 'first', '', '', '',
 		CASE WHEN status = 'in_flight' THEN '' ELSE 'ok' END, '', 100, now(), end_time FROM turns WHERE role = 'assistant';
+INSERT INTO reply_takeovers (conversation_key, reply_id, epoch, way, from_worker, to_worker, create_time)
+	SELECT conversation_key, id, 2, '', id, id, now() FROM turns WHERE role = 'assistant';
+INSERT INTO turn_repeats (conversation_key, turn_id, layer, tenant, conversation_id, count, first_time, last_time)
+	SELECT conversation_key, id, 'client', 'tenant' || seq % 50, conversation_key, 1, create_time, create_time FROM turns WHERE role = 'user';
 INSERT INTO quotas (tenant, subject, day) SELECT 'tenant' || n % 50, 'subject' || n, current_date - (n % 100)::int FROM generate_series(1, 20000) n;
 INSERT INTO quota_reservations (conversation_key, turn_id, generation, tenant, subject, day, of_subject, of_tenant, turns, tokens, open, create_time)
 	SELECT conversation_key, responds_to, 1, 'tenant' || seq % 50, 'subject' || seq, current_date - (seq % 100)::int, true, true, 1, 10,
@@ -243,7 +247,7 @@ func (d database) useEverything(t *testing.T) {
 		func() error { _, err := s.ConversationsToErase(ctx, 10); return err },
 		func() error { return d.eraseAll(ctx) },
 	}
-	calls = append(append(d.quotaCalls(t, run), calls...), d.conversationCalls(t, run, fresh)...)
+	calls = append(append(append(d.storyCalls(t, run), d.quotaCalls(t, run)...), calls...), d.conversationCalls(t, run, fresh)...)
 	for _, call := range append(calls, d.lineCalls(t, run, fresh)...) {
 		require.NoError(t, call())
 	}
@@ -310,7 +314,7 @@ func (d database) lineCalls(t *testing.T, run, fresh turns.Claim) []func() error
 }
 
 var (
-	scansAll = regexp.MustCompile(`Seq Scan on (turns|reply_chunks|provider_calls|conversations|quotas|quota_reservations)\b.*`)
+	scansAll = regexp.MustCompile(`Seq Scan on (turns|reply_chunks|provider_calls|conversations|quotas|quota_reservations|reply_takeovers|turn_repeats)\b.*`)
 	// walksRunning is a walk over all that is running, which only sweeps, audits and gauges may do.
 	walksRunning = regexp.MustCompile(`turns_running_by_.*`)
 	sweeps       = []string{"staleReplies", "forgetWorkers", "ownedReplies", "listWorkers", "readBacklog", "idleLines"}
