@@ -110,6 +110,15 @@ func (b *bench) against(name, shape, target string, clients, deltas int, server 
 	return entrant{name, load.Spec{Shape: shape, Target: target, Clients: clients, Deltas: deltas, Watch: watch}}
 }
 
+// beside starts turnd on a provider, with a database of their own for the floors that it is measured beside.
+func (b *bench) beside(provider string) (turnd *server, floors string, err error) {
+	if turnd, err = b.service(provider, nil); err != nil {
+		return nil, "", err
+	}
+	floors, err = b.pg.create(b.ctx, b.name("floors"))
+	return turnd, floors, err
+}
+
 // composite is what is left where one turn needs the time of several.
 func composite(perSecond ...float64) float64 {
 	sum := 0.0
@@ -121,11 +130,7 @@ func composite(perSecond ...float64) float64 {
 
 // streamed: whole turns whose deltas are followed, against a relay that keeps nothing and two commits that serve nobody.
 func (b *bench) streamed() error {
-	turnd, err := b.service(b.many.Addr, nil)
-	if err != nil {
-		return err
-	}
-	floors, err := b.pg.create(b.ctx, b.name("floors"))
+	turnd, floors, err := b.beside(b.many.Addr)
 	if err != nil {
 		return err
 	}
@@ -149,11 +154,7 @@ func (b *bench) streamed() error {
 
 // submitted: whole turns of which only the end is followed.
 func (b *bench) submitted() error {
-	turnd, err := b.service(b.once.Addr, nil)
-	if err != nil {
-		return err
-	}
-	floors, err := b.pg.create(b.ctx, b.name("floors"))
+	turnd, floors, err := b.beside(b.once.Addr)
 	if err != nil {
 		return err
 	}
@@ -179,11 +180,7 @@ func (b *bench) submitted() error {
 
 // replayed: finished turns that are sent again, against one indexed SELECT behind a bare server.
 func (b *bench) replayed() error {
-	turnd, err := b.service(b.many.Addr, nil)
-	if err != nil {
-		return err
-	}
-	floors, err := b.pg.create(b.ctx, b.name("floors"))
+	turnd, floors, err := b.beside(b.many.Addr)
 	if err != nil {
 		return err
 	}

@@ -12,11 +12,7 @@ const graceFirst = 1
 // firstDelta: how much later the first delta comes than from the provider itself, for a client that is alone. The figure is
 // what is left over of a commit and a millisecond: nothing is lost while it is above 1.
 func (b *bench) firstDelta() error {
-	turnd, err := b.service(b.many.Addr, nil)
-	if err != nil {
-		return err
-	}
-	floors, err := b.pg.create(b.ctx, b.name("floors"))
+	turnd, floors, err := b.beside(b.many.Addr)
 	if err != nil {
 		return err
 	}
