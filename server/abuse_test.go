@@ -183,16 +183,16 @@ func oversize() map[string]*turnsv1.TurnInput {
 		return in
 	}
 	return map[string]*turnsv1.TurnInput{
-		"a million blocks within another, deep down": with(func(in *turnsv1.TurnInput) {
-			many := make([]*turnsv1.Block, 1_000_000)
+		"a hundred thousand blocks within another, deep down": with(func(in *turnsv1.TurnInput) {
+			many := make([]*turnsv1.Block, 100_000)
 			fill(many)
 			for range 100 {
 				many = []*turnsv1.Block{{Kind: &turnsv1.Block_ToolResult{ToolResult: &turnsv1.ToolResultBlock{ToolUseId: "u", Content: many}}}}
 			}
 			in.Content = many
 		}),
-		"a million blocks": with(func(in *turnsv1.TurnInput) { in.Content = make([]*turnsv1.Block, 1_000_000); fill(in.Content) }),
-		"a long id":        with(func(in *turnsv1.TurnInput) { in.TurnId = strings.Repeat("a", 1<<20) }),
+		"a hundred thousand blocks": with(func(in *turnsv1.TurnInput) { in.Content = make([]*turnsv1.Block, 100_000); fill(in.Content) }),
+		"a long id":                 with(func(in *turnsv1.TurnInput) { in.TurnId = strings.Repeat("a", 1<<20) }),
 		"ten thousand stop sequences": with(func(in *turnsv1.TurnInput) {
 			for range 10_000 {
 				in.Options.StopSequences = append(in.Options.StopSequences, "stop")
