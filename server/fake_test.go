@@ -69,6 +69,10 @@ func (f *fake) FollowTarget(_ context.Context, c turns.Caller, id turns.Conversa
 	return f.onTarget(c, id, row)
 }
 
+func (f *fake) FollowReply(_ context.Context, c turns.Caller, id turns.ConversationID, row turns.RowID) (turns.ConversationKey, turns.Reply, error) {
+	return f.onTarget(c, id, row)
+}
+
 func (f *fake) GetTurn(_ context.Context, c turns.Caller, id turns.ConversationID, row turns.RowID) (turns.UserTurn, []turns.Reply, error) {
 	return f.onGet(c, id, row)
 }
@@ -85,6 +89,10 @@ func (f *fake) Advice(r turns.Reply) (turns.Advice, time.Duration) { return turn
 
 func (f *fake) Follow(ctx context.Context, _ turns.ConversationKey, reply turns.ReplyID, from uint32) iter.Seq2[turns.Event, error] {
 	return f.onFollow(ctx, reply, from)
+}
+
+func (f *fake) Replay(ctx context.Context, _ turns.ConversationKey, reply turns.Reply, from uint32) iter.Seq2[turns.Event, error] {
+	return f.onFollow(ctx, reply.ID, from)
 }
 
 // submissions is how many deliveries got through to the domain.

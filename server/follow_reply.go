@@ -19,12 +19,16 @@ func (t turnService) FollowReply(req *turnsv1.FollowReplyRequest, stream grpc.Se
 	if err != nil {
 		return err
 	}
-	key, reply, err := t.cfg.Service.FollowTarget(ctx, callerOf(ctx), conversation, target)
+	find := t.cfg.Service.FollowTarget
+	if req.GetReplyId() != "" {
+		find = t.cfg.Service.FollowReply
+	}
+	key, reply, err := find(ctx, callerOf(ctx), conversation, target)
 	if err != nil {
 		return err
 	}
 	turns.LinkReply(ctx, reply)
 	nothing := func() error { return nil }
 	send := func(e *turnsv1.Event) error { return stream.Send(&turnsv1.FollowReplyResponse{Event: e}) }
-	return t.follow(ctx, key, reply.Turn, reply.ID, req.GetOffset(), nothing, send, nil)
+	return t.follow(ctx, key, reply.Turn, reply, req.GetOffset(), nothing, send, nil)
 }

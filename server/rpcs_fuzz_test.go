@@ -45,6 +45,10 @@ func (empty) FollowTarget(_ context.Context, _ turns.Caller, id turns.Conversati
 	return turns.ConversationKey{}, turns.Reply{}, errNothing
 }
 
+func (e empty) FollowReply(ctx context.Context, c turns.Caller, id turns.ConversationID, row turns.RowID) (turns.ConversationKey, turns.Reply, error) {
+	return e.FollowTarget(ctx, c, id, row)
+}
+
 func (empty) GetTurn(context.Context, turns.Caller, turns.ConversationID, turns.RowID) (turns.UserTurn, []turns.Reply, error) {
 	return turns.UserTurn{}, nil, errNothing
 }
@@ -125,6 +129,10 @@ func (empty) Advice(r turns.Reply) (turns.Advice, time.Duration) { return turns.
 
 func (empty) Follow(context.Context, turns.ConversationKey, turns.ReplyID, uint32) iter.Seq2[turns.Event, error] {
 	return func(yield func(turns.Event, error) bool) { yield(nil, errNothing) }
+}
+
+func (e empty) Replay(ctx context.Context, key turns.ConversationKey, _ turns.Reply, _ uint32) iter.Seq2[turns.Event, error] {
+	return e.Follow(ctx, key, turns.ReplyID{}, 0)
 }
 
 func (e empty) FollowTurn(ctx context.Context, key turns.ConversationKey, _ turns.TurnID) iter.Seq2[turns.Event, error] {

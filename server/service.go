@@ -14,6 +14,7 @@ type Service interface {
 	// FollowedToEnd is told that the stream of a submission has come to the end of its reply.
 	FollowedToEnd(context.Context, turns.Submission, turns.Reply)
 	FollowTarget(context.Context, turns.Caller, turns.ConversationID, turns.RowID) (turns.ConversationKey, turns.Reply, error)
+	FollowReply(context.Context, turns.Caller, turns.ConversationID, turns.RowID) (turns.ConversationKey, turns.Reply, error)
 	GetTurn(context.Context, turns.Caller, turns.ConversationID, turns.RowID) (turns.UserTurn, []turns.Reply, error)
 	ListTurns(context.Context, turns.Caller, turns.ListQuery) (entries []turns.TurnEntry, nextPageToken string, err error)
 	Cancel(context.Context, turns.Caller, turns.ConversationID, turns.RowID) (turns.Reply, error)
@@ -45,6 +46,8 @@ type Service interface {
 // Follower streams one reply from an offset on; live.Hub is the one that is served.
 type Follower interface {
 	Follow(ctx context.Context, key turns.ConversationKey, reply turns.ReplyID, from uint32) iter.Seq2[turns.Event, error]
+	// Replay streams a reply that has ended and was read with its content, as Follow does.
+	Replay(ctx context.Context, key turns.ConversationKey, reply turns.Reply, from uint32) iter.Seq2[turns.Event, error]
 	// FollowTurn streams a turn that waits in line, and from its start on its reply.
 	FollowTurn(ctx context.Context, key turns.ConversationKey, turn turns.TurnID) iter.Seq2[turns.Event, error]
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"iter"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -25,15 +26,16 @@ type emitter struct {
 	ended func(turns.Reply)
 }
 
-// follow streams a reply from an offset until its terminal event; without a reply's id that of a turn in line, once it has
-// one. before sends what comes first, and ended, if not nil, is told of the end. Where the offset is a client's, before waits for the follower's first word: an offset
-// that turns out to be none is then still a status and not the end of a stream that had begun.
-func (s *Server) follow(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, reply turns.ReplyID, from uint32,
+// follow streams a reply, as it was read last, from an offset until its terminal event; without a reply's id that of a turn in
+// line, once it has one. before sends what comes first, and ended, if not nil, is told of the end. Where the offset is a
+// client's, before waits for the follower's first word: an offset that turns out to be none is then still a status and not the
+// end of a stream that had begun.
+func (s *Server) follow(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, reply turns.Reply, from uint32,
 	before func() error, send func(*turnsv1.Event) error, ended func(turns.Reply)) error {
-	if reply.IsZero() {
+	if reply.ID.IsZero() {
 		from = 0
 	}
-	e := &emitter{send: send, terminal: s.endedToWire, reply: reply, at: from, ended: ended}
+	e := &emitter{send: send, terminal: s.endedToWire, reply: reply.ID, at: from, ended: ended}
 	begin := before
 	if from == 0 {
 		begin = nil
@@ -43,11 +45,7 @@ func (s *Server) follow(ctx context.Context, key turns.ConversationKey, turn tur
 	}
 	// Send waits while the client's window is full, and meanwhile nothing is read from the follower: the reader that comes
 	// back finds bigger pieces, and no queue has grown.
-	events := s.cfg.Follower.Follow(ctx, key, reply, from)
-	if reply.IsZero() {
-		events = s.cfg.Follower.FollowTurn(ctx, key, turn)
-	}
-	for event, err := range events {
+	for event, err := range s.events(ctx, key, turn, reply, from) {
 		if begin != nil && turns.CodeOf(err) != turns.CodeInvalidCursor {
 			if err := begin(); err != nil {
 				return err
@@ -67,6 +65,17 @@ func (s *Server) follow(ctx context.Context, key turns.ConversationKey, turn tur
 		return context.Cause(ctx)
 	}
 	return errors.New("the follower stopped before the reply's end")
+}
+
+// events are those of a reply, as it was read last.
+func (s *Server) events(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, reply turns.Reply, from uint32) iter.Seq2[turns.Event, error] {
+	switch {
+	case reply.ID.IsZero():
+		return s.cfg.Follower.FollowTurn(ctx, key, turn)
+	case reply.Replayable():
+		return s.cfg.Follower.Replay(ctx, key, reply, from)
+	}
+	return s.cfg.Follower.Follow(ctx, key, reply.ID, from)
 }
 
 // emit writes one event of the domain, which can be several on the wire; ended says that it was the last.

@@ -27,6 +27,6 @@ func (t turnService) Turn(req *turnsv1.TurnRequest, stream grpc.ServerStreamingS
 		restarted := &emitter{send: send, reply: sub.Reply.ID, at: sub.Offset}
 		return restarted.write(restartedToWire(*sub.Restarted), 0)
 	}
-	return t.follow(ctx, sub.Key, sub.Turn.ID, sub.Reply.ID, sub.Offset, accept, send,
+	return t.follow(ctx, sub.Key, sub.Turn.ID, sub.Reply, sub.Offset, accept, send,
 		func(ended turns.Reply) { t.cfg.Service.FollowedToEnd(ctx, sub, ended) })
 }

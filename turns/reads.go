@@ -20,6 +20,29 @@ const (
 	turnBytes   = 4 << 20
 )
 
+// FollowReply finds a reply to follow by its own id, with its content if it has ended. An id that is a user turn's is one for
+// FollowTarget.
+func (s *Service) FollowReply(ctx context.Context, caller Caller, conversation ConversationID, id RowID) (ConversationKey, Reply, error) {
+	key := KeyOf(caller.Tenant, conversation)
+	reply, err := s.readSettled(ctx, key, ReplyID(id))
+	if CodeOf(err) == CodeNotFound {
+		return s.FollowTarget(ctx, caller, conversation, id)
+	}
+	return key, reply, err
+}
+
+// readSettled reads a reply. One in flight whose lease has run out is resolved first.
+func (s *Service) readSettled(ctx context.Context, key ConversationKey, id ReplyID) (Reply, error) {
+	reply, err := s.store.ReadReply(ctx, key, id)
+	if err != nil || !reply.stale() {
+		return reply, err
+	}
+	if err := s.resolve(ctx, key); err != nil {
+		return reply, err
+	}
+	return s.store.ReadReply(ctx, key, id)
+}
+
 // FollowTarget finds the reply that an id names: a reply's own, or a user turn's, which stands for its live reply or,
 // if none is live, its newest. A reply without an id says that the turn waits in line.
 func (s *Service) FollowTarget(ctx context.Context, caller Caller, conversation ConversationID, id RowID) (ConversationKey, Reply, error) {
@@ -29,12 +52,7 @@ func (s *Service) FollowTarget(ctx context.Context, caller Caller, conversation 
 		return key, Reply{}, err
 	}
 	if turn.ID.Row() != id {
-		reply, err := s.store.ReadReply(ctx, key, ReplyID(id))
-		if err == nil && reply.stale() {
-			if err = s.resolve(ctx, key); err == nil {
-				reply, err = s.store.ReadReply(ctx, key, ReplyID(id))
-			}
-		}
+		reply, err := s.readSettled(ctx, key, ReplyID(id))
 		return key, reply, err
 	}
 	st, err := s.lookup(ctx, LookupQuery{Key: key, Turn: turn.ID})

@@ -93,6 +93,9 @@ type Reply struct {
 	Age time.Duration
 }
 
+// Replayable reports a reply that has ended, or is held, and was read with all that is stored of it.
+func (r Reply) Replayable() bool { return r.Status.Terminal() && (r.Length == 0 || len(r.Content) > 0) }
+
 // StopReason is why the model stopped. Empty: not complete, or the provider said something new.
 type StopReason string
 

@@ -22,6 +22,35 @@ const eventBytes = 64 << 10
 // A reply that was lost by its database while it was followed, as in a failover, ends as abandoned with a length of 0,
 // unless its owner puts it back within Config.Patience. One that is deleted ends as abandoned(deleted) with a length of 0.
 func (h *Hub) Follow(ctx context.Context, key turns.ConversationKey, id turns.ReplyID, from uint32) iter.Seq2[turns.Event, error] {
+	return h.stream(ctx, key, id, from, (*follower).follow)
+}
+
+// Replay is Follow for a reply that has ended and was read with its content, which is not read again.
+func (h *Hub) Replay(ctx context.Context, key turns.ConversationKey, reply turns.Reply, from uint32) iter.Seq2[turns.Event, error] {
+	return h.stream(ctx, key, reply.ID, from, func(f *follower) error {
+		again, err := f.replay(reply)
+		if err != nil || f.left || !again {
+			return err
+		}
+		return f.follow()
+	})
+}
+
+// FollowTurn streams a turn that waits in line: Queued, again whenever its place is another, and from its start on its reply,
+// as Follow does. Cancelled in line, or refused, its reply is over from the beginning. Deleted there, alone or with its
+// conversation, it is CodeTurnDeleted or CodeDeleted: it never has a reply.
+func (h *Hub) FollowTurn(ctx context.Context, key turns.ConversationKey, turn turns.TurnID) iter.Seq2[turns.Event, error] {
+	return h.stream(ctx, key, turns.ReplyID{}, 0, func(f *follower) error {
+		if err := f.await(turn); err != nil || f.left {
+			return err
+		}
+		return f.follow()
+	})
+}
+
+// stream counts a follower in and lets it go to work.
+func (h *Hub) stream(ctx context.Context, key turns.ConversationKey, id turns.ReplyID, from uint32,
+	work func(*follower) error) iter.Seq2[turns.Event, error] {
 	return func(yield func(turns.Event, error) bool) {
 		if err := h.enter(); err != nil {
 			yield(nil, err)
@@ -29,28 +58,7 @@ func (h *Hub) Follow(ctx context.Context, key turns.ConversationKey, id turns.Re
 		}
 		defer h.followers.Add(-1)
 		f := follower{hub: h, ctx: ctx, key: key, id: id, offset: from, yield: yield}
-		if err := f.follow(); err != nil && !f.left {
-			yield(nil, err)
-		}
-	}
-}
-
-// FollowTurn streams a turn that waits in line: Queued, again whenever its place is another, and from its start on its reply,
-// as Follow does. Cancelled in line, or refused, its reply is over from the beginning. Deleted there, alone or with its
-// conversation, it is CodeTurnDeleted or CodeDeleted: it never has a reply.
-func (h *Hub) FollowTurn(ctx context.Context, key turns.ConversationKey, turn turns.TurnID) iter.Seq2[turns.Event, error] {
-	return func(yield func(turns.Event, error) bool) {
-		if err := h.enter(); err != nil {
-			yield(nil, err)
-			return
-		}
-		defer h.followers.Add(-1)
-		f := follower{hub: h, ctx: ctx, key: key, yield: yield}
-		err := f.await(turn)
-		if err == nil && !f.left {
-			err = f.follow()
-		}
-		if err != nil && !f.left {
+		if err := work(&f); err != nil && !f.left {
 			yield(nil, err)
 		}
 	}
