@@ -144,8 +144,8 @@ bench: ## Measure turnd against its floors, in rounds: one line a figure with it
 bench-peers: ## Measure other engines on the same machine; PEERS_DIR is the folder of their programs (SHORT=1).
 	$(VERDICT) bench-peers .ci/speed bench-peers
 
-profile: ## Take profiles of turnd's CPU and allocations under streamed turns, and what its statements cost.
-	$(VERDICT) profile .ci/speed profile
+profile: ## Take profiles of turnd's CPU and allocations under streamed turns (SCENES=submitted: another scene's), and what its statements cost.
+	$(VERDICT) profile .ci/speed profile $(SCENES)
 
 manifests: ## Read the files for containers by the types of their programs, and serve what the Dockerfile builds; the first build takes minutes.
 	$(VERDICT) manifests .ci/manifests

@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,10 +16,32 @@ import (
 // profiled is how long a profile is taken.
 const profiled = 10 * time.Second
 
-// profile takes profiles of turnd's CPU and allocations under streamed turns, writes them beside the programs, and prints their
-// heads, and what its statements cost Postgres.
+// shapes are the loads that a profile can be taken under, by the scenes that they come from.
+var shapes = map[string]struct {
+	shape   string
+	clients int
+}{
+	"streamed":  {load.Turn, streamClients},
+	"submitted": {load.Submit, submitClients},
+	"replayed":  {load.Replay, streamClients},
+}
+
+// profile takes profiles of turnd's CPU and allocations under the load of a scene, that of streamed turns if none is named,
+// writes them beside the programs, and prints their heads, and what its statements cost Postgres.
 func profile(s *stage) error {
-	provider, err := s.provider(streamed(streamDeltas))
+	scene := "streamed"
+	if len(s.args) > 0 {
+		scene = s.args[0]
+	}
+	under, ok := shapes[scene]
+	if !ok || len(s.args) > 1 {
+		return fmt.Errorf("a profile is taken under one of %v, not %q", slices.Sorted(maps.Keys(shapes)), s.args)
+	}
+	plan := streamed(streamDeltas)
+	if under.shape == load.Submit {
+		plan["write"] = "once"
+	}
+	provider, err := s.provider(plan)
 	if err != nil {
 		return err
 	}
@@ -26,7 +50,7 @@ func profile(s *stage) error {
 		return err
 	}
 	spec := load.Spec{
-		Shape: load.Turn, Target: turnd.Listen, Clients: streamClients, Deltas: streamDeltas,
+		Shape: under.shape, Target: turnd.Listen, Clients: under.clients, Deltas: streamDeltas,
 		Watch: map[string]int{"turnd": turnd.PID(), "provider": provider.PID(), "postgres": s.pg.server.PID()},
 	}
 	warm := 2 * time.Second
