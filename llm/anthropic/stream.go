@@ -161,8 +161,10 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 	}
 	ev := &s.event
 	s.data = e.Data
-	if err := parse(e.Data, ev); err != nil {
-		return out, false, err
+	if !ev.scan(e.Data) {
+		if err := parse(e.Data, ev); err != nil {
+			return out, false, err
+		}
 	}
 	handle := handlers[ev.Type]
 	if handle == nil {
@@ -172,11 +174,19 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 	return out, err == nil && ev.Type == "message_stop", err
 }
 
-// parse reads an event into ev, whose room for text is used again. An event, block or delta of an unknown type may use the
-// names of fields here for something else; the event is given back without it, and so means nothing.
-func parse(data []byte, ev *event) error {
+// Flush implements wire.Translator.
+func (s *stream) Flush(out []turns.Delta) []turns.Delta { return s.blocks.Flush(out) }
+
+// forget makes ev an empty event. Its room for text is used again.
+func (ev *event) forget() {
 	d := &ev.Delta
 	*ev = event{Delta: delta{Text: d.Text[:0], Thinking: d.Thinking[:0], PartialJSON: d.PartialJSON[:0]}}
+}
+
+// parse reads an event into ev. An event, block or delta of an unknown type may use the
+// names of fields here for something else; the event is given back without it, and so means nothing.
+func parse(data []byte, ev *event) error {
+	ev.forget()
 	if json.Unmarshal(data, ev) == nil {
 		return nil
 	}
@@ -244,9 +254,11 @@ func (s *stream) blockStart(ev *event, out []turns.Delta) ([]turns.Delta, error)
 	out = s.blocks.Start(out, start)
 	if start.Kind == turns.KindText {
 		s.cited.AddAll(b.Citations)
-		return s.blocks.Add(out, b.Text), nil
+		s.blocks.Add(b.Text)
+		return out, nil
 	}
-	return s.blocks.Add(out, b.Thinking), nil
+	s.blocks.Add(b.Thinking)
+	return out, nil
 }
 
 // blockDelta adds to the open block. Text for a block that never began, that is over, or that is of another kind, has no
@@ -274,7 +286,8 @@ func (s *stream) blockDelta(ev *event, out []turns.Delta) ([]turns.Delta, error)
 	if more.kind != s.blocks.Kind() {
 		return out, wire.ErrMalformed
 	}
-	return s.blocks.Add(out, more.text(&ev.Delta)), nil
+	s.blocks.Add(more.text(&ev.Delta))
+	return out, nil
 }
 
 // sign adds to the signature, which may come in parts. One that grows too long is given up, for this block.
@@ -305,7 +318,7 @@ func (s *stream) endBlock(out []turns.Delta) []turns.Delta {
 		}
 	case turns.KindToolUse:
 		if s.blocks.Silent() && len(s.input) > 0 && s.input[0] == '{' {
-			out = s.blocks.Add(out, wire.Text(s.input))
+			s.blocks.Add(wire.Text(s.input))
 		}
 	case turns.KindOpaque:
 		out = s.blocks.Seal(out, sealer.SealSome(s.model, s.opaque.JSON()))

@@ -87,6 +87,7 @@ type stream struct {
 	calls    int
 	total    usage
 	reported turns.Usage
+	chunk    chunk // the last one read
 }
 
 // Translate implements wire.Translator.
@@ -94,9 +95,11 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 	if len(e.Data) == 0 {
 		return out, false, nil
 	}
-	var c chunk
-	if json.Unmarshal(e.Data, &c) != nil {
-		return out, false, wire.ErrMalformed
+	c := &s.chunk
+	if !c.scan(e.Data, s.response) {
+		if *c = (chunk{}); json.Unmarshal(e.Data, c) != nil {
+			return out, false, wire.ErrMalformed
+		}
 	}
 	if c.ResponseID != "" && s.response == "" {
 		s.response = c.ResponseID
@@ -124,6 +127,9 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 	return s.finish(out, s.stopReason(finished)), true, nil
 }
 
+// Flush implements wire.Translator.
+func (s *stream) Flush(out []turns.Delta) []turns.Delta { return s.blocks.Flush(out) }
+
 // part takes one part. The vendor does not mark where a text begins and ends: it is over where something else begins, and
 // where it is signed.
 func (s *stream) part(out []turns.Delta, p *saidPart) []turns.Delta {
@@ -135,7 +141,7 @@ func (s *stream) part(out []turns.Delta, p *saidPart) []turns.Delta {
 	}
 	if len(p.Text) > 0 {
 		out = s.blocks.In(out, turns.KindText)
-		out = s.blocks.Add(out, p.Text)
+		s.blocks.Add(p.Text)
 	}
 	if p.Signature == "" {
 		return out
@@ -150,7 +156,7 @@ func (s *stream) part(out []turns.Delta, p *saidPart) []turns.Delta {
 func (s *stream) thought(out []turns.Delta, p *saidPart) []turns.Delta {
 	if len(p.Text) > 0 {
 		out = s.blocks.In(out, turns.KindThinking)
-		out = s.blocks.Add(out, p.Text)
+		s.blocks.Add(p.Text)
 	}
 	if p.Signature == "" {
 		return out
@@ -169,7 +175,7 @@ func (s *stream) call(out []turns.Delta, p *saidPart) []turns.Delta {
 	s.calls++
 	out = s.blocks.StartTool(out, f.ID, fallback, f.Name)
 	if len(f.Args) > 0 && f.Args[0] == '{' {
-		out = s.blocks.Add(out, wire.Text(f.Args))
+		s.blocks.Add(wire.Text(f.Args))
 	}
 	out = s.blocks.Seal(out, sealer.Seal(s.model, p.Signature))
 	return s.blocks.End(out)

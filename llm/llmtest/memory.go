@@ -2,11 +2,12 @@ package llmtest
 
 import (
 	"io"
-	"iter"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnd/turnd/llm"
@@ -14,15 +15,18 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-// inMemory answers every request with one stream, without a network.
-type inMemory string
+// inMemory answers every request with one stream, without a network, read as read gives it.
+type inMemory struct {
+	stream string
+	read   func(io.Reader) io.Reader
+}
 
 // RoundTrip implements http.RoundTripper.
 func (s inMemory) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: http.StatusOK,
 		Header:     http.Header{"Content-Type": {"text/event-stream"}},
-		Body:       io.NopCloser(strings.NewReader(string(s))),
+		Body:       io.NopCloser(s.read(strings.NewReader(s.stream))),
 	}, nil
 }
 
@@ -35,7 +39,12 @@ func Fuzz(f *testing.F, a llm.Adapter, seeds ...string) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, stream string) {
-		r := Collect(t, memoryCall(t, a, stream))
+		r := Collect(t, memoryCall(a, stream, atOnce).call(t))
+		trickled := Collect(t, memoryCall(a, stream, iotest.OneByteReader).call(t))
+		require.Empty(t, cmp.Diff(trickled.Blocks, r.Blocks), "what is said does not depend on what came together")
+		require.Equal(t, trickled.Finished, r.Finished)
+		require.Equal(t, trickled.Usage, r.Usage)
+		require.Equal(t, trickled.Err == nil, r.Err == nil)
 		if r.Err != nil {
 			require.Contains(t, []turns.CallPhase{turns.PhaseHeaders, turns.PhaseBody}, r.Err.Phase)
 			require.NotContains(t, []turns.CallClass{turns.ClassOK, turns.ClassNotSent, turns.ClassCancelled, ""}, r.Err.Class)
@@ -44,31 +53,33 @@ func Fuzz(f *testing.F, a llm.Adapter, seeds ...string) {
 	})
 }
 
-func memoryCall(t testing.TB, a llm.Adapter, stream string) iter.Seq2[turns.Delta, error] {
-	return openWith(wire.NewClient(wire.Options{Transport: inMemory(stream)}), a, "http://127.0.0.1:1", turns.Limits{}).call(t)
+func memoryCall(a llm.Adapter, stream string, read func(io.Reader) io.Reader) subject {
+	return openWith(wire.NewClient(wire.Options{Transport: inMemory{stream, read}}), a, "http://127.0.0.1:1", turns.Limits{})
 }
+
+func atOnce(r io.Reader) io.Reader { return r }
 
 // Benchmark measures a stream of 500 deltas from its bytes to what the call yields.
 func Benchmark(b *testing.B, a llm.Adapter) {
-	const deltas = 500
+	const deltas, word = 500, "sixteen bytes xx"
 	v := Voices[a.Wire]
 	words := make([]string, deltas)
 	for i := range words {
-		words[i] = "sixteen bytes xx"
+		words[i] = word
 	}
 	stream := v.Whole(words...)
 	b.ReportAllocs()
 	b.SetBytes(int64(len(stream)))
 	for b.Loop() {
 		n := 0
-		for d, err := range memoryCall(b, a, stream) {
+		for d, err := range memoryCall(a, stream, atOnce).call(b) {
 			require.NoError(b, err)
-			if _, ok := d.(turns.BlockDelta); ok {
-				n++
+			if d, ok := d.(turns.BlockDelta); ok {
+				n += len(d.Text)
 			}
 		}
-		if n != deltas {
-			b.Fatalf("%d deltas", n)
+		if n != deltas*len(word) {
+			b.Fatalf("%d bytes", n)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*deltas), "ns/event")

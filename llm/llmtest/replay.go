@@ -3,6 +3,7 @@ package llmtest
 import (
 	"os"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 
@@ -10,19 +11,41 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-// Replay serves a recorded stream to an adapter over HTTP and returns what the call yielded.
+// Replay lets a recorded stream trickle to an adapter and returns what the call yielded.
 func Replay(t testing.TB, a llm.Adapter, file string) Result {
 	t.Helper()
 	recorded, err := os.ReadFile(file)
 	require.NoError(t, err)
-	return Say(t, a, string(recorded))
+	return Trickle(t, a, string(recorded))
 }
 
-// Say serves a stream to an adapter over HTTP and returns what the call yielded.
+// Trickle gives an adapter a stream byte by byte and returns what the call yielded: no two events come together.
+func Trickle(t testing.TB, a llm.Adapter, stream string) Result {
+	t.Helper()
+	return memoryCall(a, stream, iotest.OneByteReader).collect(t)
+}
+
+// Say serves a stream to an adapter over HTTP and returns what the call yielded, texts that go on joined: how they were cut
+// depends on what came together.
 func Say(t testing.TB, a llm.Adapter, stream string) Result {
 	t.Helper()
 	p := Play(t, func(x *Exchange) { x.Stream(stream) })
-	return open(t, a, p.URL(), turns.Limits{}).collect(t)
+	r := open(t, a, p.URL(), turns.Limits{}).collect(t)
+	r.Deltas = joined(r.Deltas)
+	return r
+}
+
+func joined(deltas []turns.Delta) (out []turns.Delta) {
+	for _, d := range deltas {
+		if more, ok := d.(turns.BlockDelta); ok {
+			if begun, ok := out[len(out)-1].(turns.BlockDelta); ok {
+				out[len(out)-1] = turns.BlockDelta{Text: begun.Text + more.Text}
+				continue
+			}
+		}
+		out = append(out, d)
+	}
+	return out
 }
 
 // Refuse answers a call with a status and returns the call's error.

@@ -75,7 +75,7 @@ func (c *calls) add(out []turns.Delta, b *wire.Blocks, response string, d *callD
 		}
 	case at == c.next && u.started:
 		u.shape.add(args)
-		out = b.Add(out, args)
+		b.Add(args)
 	default:
 		if c.held += len(args); c.held > maxHeld {
 			return out, wire.ErrMalformed
@@ -133,7 +133,7 @@ func (c *calls) advance(out []turns.Delta, b *wire.Blocks, response string) []tu
 func (c *calls) start(out []turns.Delta, b *wire.Blocks, response string, u *toolUse) []turns.Delta {
 	fallback := fmt.Sprintf("call_%.12x", sha256.Sum256(fmt.Appendf(nil, "%d %s", c.next, response)))
 	out = b.StartTool(out, u.id, fallback, u.name)
-	out = b.Add(out, u.held)
+	b.Add(u.held)
 	u.shape.add(u.held)
 	c.held -= len(u.held)
 	u.held, u.started = nil, true

@@ -35,7 +35,7 @@ func ends(reason string) string {
 // shown is a stream's blocks as text, one a line; "|" parts deltas.
 func shown(t *testing.T, stream string) (string, llmtest.Result) {
 	t.Helper()
-	r := llmtest.Say(t, openai.Adapter(), stream)
+	r := llmtest.Trickle(t, openai.Adapter(), stream)
 	var sb strings.Builder
 	for _, d := range r.Deltas {
 		switch d := d.(type) {

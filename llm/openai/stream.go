@@ -119,6 +119,7 @@ type stream struct {
 	id      string
 	refused bool
 	finish  string
+	chunk   chunk // the last one read
 }
 
 // Translate implements wire.Translator.
@@ -129,9 +130,11 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 	case doneMark:
 		return s.done(out)
 	}
-	var c chunk
-	if json.Unmarshal(e.Data, &c) != nil {
-		return out, false, wire.ErrMalformed
+	c := &s.chunk
+	if !c.scan(e.Data, s.id) {
+		if *c = (chunk{}); json.Unmarshal(e.Data, c) != nil {
+			return out, false, wire.ErrMalformed
+		}
 	}
 	if c.Error != nil {
 		said := c.Error.said()
@@ -146,6 +149,9 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 	}
 	return s.report(c.Usage, out), false, nil
 }
+
+// Flush implements wire.Translator.
+func (s *stream) Flush(out []turns.Delta) []turns.Delta { return s.blocks.Flush(out) }
 
 // start takes the id of the response from the first chunk that has one; all chunks repeat it.
 func (s *stream) start(id string, out []turns.Delta) []turns.Delta {
@@ -175,7 +181,7 @@ func (s *stream) choice(c *choice, out []turns.Delta) ([]turns.Delta, error) {
 				out = s.blocks.Seal(out, sealer.Seal(s.model, ""))
 			}
 		}
-		out = s.blocks.Add(out, text)
+		s.blocks.Add(text)
 	}
 	for i := range c.Delta.ToolCalls {
 		var err error

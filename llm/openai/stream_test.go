@@ -49,9 +49,8 @@ func TestRecordedStreamsAreTranslated(t *testing.T) {
 			turns.Finished{StopReason: turns.StopEndTurn},
 		},
 		"running_usage.sse": {
-			responded, started, textBegun, turns.BlockDelta{Text: "a"}, reported(turns.Usage{Input: 9, Output: 1}),
-			turns.BlockDelta{Text: "b"}, reported(turns.Usage{Input: 9, Output: 2}),
-			turns.BlockDelta{Text: "c"}, turns.BlockEnded{}, reported(turns.Usage{Input: 9, Output: 3}),
+			responded, started, textBegun, reported(turns.Usage{Input: 9, Output: 1}), turns.BlockDelta{Text: "a"},
+			reported(turns.Usage{Input: 9, Output: 2}), turns.BlockDelta{Text: "b"}, turns.BlockDelta{Text: "c"}, turns.BlockEnded{}, reported(turns.Usage{Input: 9, Output: 3}),
 			turns.Finished{StopReason: turns.StopLength},
 		},
 	} {

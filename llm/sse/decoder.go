@@ -58,14 +58,33 @@ type Decoder struct {
 	hasData bool
 	open    bool // a field of an event that is not given out yet was seen
 	retry   time.Duration
+	partial bool // lines of the next event were taken already
 }
 
 // NewDecoder reads from r. No event may take more than limit bytes; 0 means DefaultMaxEvent.
 func NewDecoder(r io.Reader, limit int) *Decoder {
+	d := &Decoder{names: make(map[string]string)}
+	d.Reset(r, limit)
+	return d
+}
+
+// Reset makes the decoder read another stream, as NewDecoder does; what it has allocated is used again. Room that a large
+// event took is let go of.
+func (d *Decoder) Reset(r io.Reader, limit int) {
 	if limit <= 0 {
 		limit = DefaultMaxEvent
 	}
-	return &Decoder{r: r, limit: limit, buf: make([]byte, min(firstBuffer, limit+1)), names: make(map[string]string)}
+	buf, data := d.buf, d.data
+	if size := min(firstBuffer, limit+1); len(buf) != size {
+		buf = make([]byte, size)
+	}
+	if cap(data) > firstBuffer {
+		data = nil
+	}
+	if len(d.names) == knownNames {
+		clear(d.names)
+	}
+	*d = Decoder{r: r, limit: limit, buf: buf, data: data[:0], names: d.names}
 }
 
 // Next is the next event that has data. At the end of the stream it is io.EOF between events and io.ErrUnexpectedEOF
@@ -74,49 +93,78 @@ func (d *Decoder) Next() (Event, error) {
 	if d.err != nil {
 		return Event{}, d.err
 	}
-	d.data, d.hasData, d.name, d.retry = d.data[:0], false, "", 0
 	for {
-		line, err := d.line()
+		event, ok, err := d.next()
+		if err == nil && !ok {
+			err = d.fill()
+			if err != nil {
+				err = d.ending(err)
+			}
+		}
 		if err != nil {
 			d.err = err
 			return Event{}, err
 		}
+		if ok {
+			return event, nil
+		}
+	}
+}
+
+// Buffered is Next for an event of which all was read already; false says that Next would have to read, or fail. So it never
+// waits, and a reader can take at once what came at once.
+func (d *Decoder) Buffered() (Event, bool) {
+	if d.err != nil {
+		return Event{}, false
+	}
+	event, ok, err := d.next()
+	d.err = err
+	return event, ok && err == nil
+}
+
+// next takes lines that were read, up to the end of an event that has data; false says that there are not enough.
+func (d *Decoder) next() (event Event, ok bool, err error) {
+	if !d.partial {
+		d.data, d.hasData, d.name, d.retry = d.data[:0], false, "", 0
+	}
+	d.partial = true
+	for {
+		line, ok, err := d.line()
+		if err != nil || !ok {
+			return Event{}, false, err
+		}
 		if len(line) > 0 {
 			if err := d.field(line); err != nil {
-				d.err = err
-				return Event{}, err
+				return Event{}, false, err
 			}
 			continue
 		}
 		d.open = false
 		if d.hasData {
-			return Event{Name: d.name, ID: d.id, Data: d.data, Retry: d.retry}, nil
+			d.partial = false
+			return Event{Name: d.name, ID: d.id, Data: d.data, Retry: d.retry}, true, nil
 		}
 		d.name, d.retry = "", 0
 	}
 }
 
-// line takes the next line without its end. The result is valid until the next call.
-func (d *Decoder) line() ([]byte, error) {
-	for {
-		if d.skipLF && d.start < d.end {
-			d.skipLF = false
-			if d.buf[d.start] == '\n' {
-				d.start++
-			}
-		}
-		pending := d.buf[d.start:d.end]
-		if i := lineEnd(pending[d.scanned:]); i >= 0 {
-			return d.take(pending, d.scanned+i), nil
-		}
-		d.scanned = len(pending)
-		if d.scanned > d.limit {
-			return nil, &TooLargeError{d.limit}
-		}
-		if err := d.fill(); err != nil {
-			return nil, d.ending(err)
+// line takes the next line without its end; false says that its end was not read yet. The result is valid until the next call.
+func (d *Decoder) line() (line []byte, ok bool, err error) {
+	if d.skipLF && d.start < d.end {
+		d.skipLF = false
+		if d.buf[d.start] == '\n' {
+			d.start++
 		}
 	}
+	pending := d.buf[d.start:d.end]
+	if i := lineEnd(pending[d.scanned:]); i >= 0 {
+		return d.take(pending, d.scanned+i), true, nil
+	}
+	d.scanned = len(pending)
+	if d.scanned > d.limit {
+		return nil, false, &TooLargeError{d.limit}
+	}
+	return nil, false, nil
 }
 
 // lineEnd is the index of the first CR or LF, or -1. Two searches for a byte are faster than one for either.

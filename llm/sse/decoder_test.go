@@ -35,6 +35,20 @@ func readAll(r io.Reader, limit int) ([]event, error) {
 	}
 }
 
+// readTogether is readAll by one who takes what was read already before the next read.
+func readTogether(r io.Reader, limit int) (events []event, err error) {
+	d := sse.NewDecoder(r, limit)
+	for {
+		e, err := d.Next()
+		if err != nil {
+			return events, err
+		}
+		for ok := true; ok; e, ok = d.Buffered() {
+			events = append(events, event{e.Name, e.ID, string(e.Data), e.Retry})
+		}
+	}
+}
+
 // pieces gives a stream in reads of at most n bytes each.
 type pieces struct {
 	rest []byte
@@ -176,6 +190,9 @@ func FuzzAStreamMeansTheSameByteByByte(f *testing.F) {
 		bytewise, bytewiseErr := readAll(iotest.OneByteReader(bytes.NewReader(stream)), limit)
 		require.Equal(t, wholeErr, bytewiseErr)
 		require.Empty(t, cmp.Diff(whole, bytewise))
+		together, togetherErr := readTogether(bytes.NewReader(stream), limit)
+		require.Equal(t, wholeErr, togetherErr)
+		require.Empty(t, cmp.Diff(whole, together))
 		for _, e := range whole {
 			require.LessOrEqual(t, len(e.Data), limit)
 		}

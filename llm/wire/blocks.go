@@ -16,10 +16,15 @@ const (
 	maxSeal     = 512 << 10
 )
 
+// keptText is how much room for text is kept from one delta to the next.
+const keptText = 4 << 10
+
 // Blocks turns what a stream says about its blocks into deltas: one block open at a time, its text made whole. The
-// methods append to out. The zero value has no open block.
+// methods append to out. Text is gathered until something else is said of the block, or until Flush. The zero value has no
+// open block.
 type Blocks struct {
 	runes   Runes
+	text    []byte // of the open block, not given out yet
 	open    bool
 	kind    turns.BlockKind
 	said    bool // the open block has text
@@ -62,8 +67,20 @@ func (b *Blocks) In(out []turns.Delta, kind turns.BlockKind) []turns.Delta {
 	return b.Start(out, turns.BlockStarted{Kind: kind})
 }
 
-// Add is more of the open block. It yields nothing while all of it waits for the rest of a rune.
-func (b *Blocks) Add(out []turns.Delta, t Text) []turns.Delta { return b.say(out, b.runes.Add(t)) }
+// Add is more of the open block. It is gathered.
+func (b *Blocks) Add(t Text) { b.gathered(b.runes.Add(b.text, t)) }
+
+// Flush gives out the text that was gathered, as one delta.
+func (b *Blocks) Flush(out []turns.Delta) []turns.Delta {
+	if len(b.text) == 0 {
+		return out
+	}
+	out = append(out, turns.BlockDelta{Text: string(b.text)})
+	if b.text = b.text[:0]; cap(b.text) > keptText {
+		b.text = nil
+	}
+	return out
+}
 
 // Seal gives the open block its seal, unless it is too large or not text that can be stored as it is: a changed one is
 // worth nothing.
@@ -71,7 +88,7 @@ func (b *Blocks) Seal(out []turns.Delta, data string) []turns.Delta {
 	if !b.open || data == "" || len(data) > maxSeal || CleanText(data) != data {
 		return out
 	}
-	return append(out, turns.BlockSealed{Data: data})
+	return append(b.Flush(out), turns.BlockSealed{Data: data})
 }
 
 // End ends the open block, if there is one. A call whose input was empty has the input {}, which is what the vendors mean
@@ -80,12 +97,12 @@ func (b *Blocks) End(out []turns.Delta) []turns.Delta {
 	if !b.open {
 		return out
 	}
-	out = b.say(out, b.runes.End())
+	b.gathered(b.runes.End(b.text))
 	if b.kind == turns.KindToolUse && !b.said {
-		out = b.say(out, "{}")
+		b.gathered(append(b.text, "{}"...))
 	}
 	b.open = false
-	return append(out, turns.BlockEnded{})
+	return append(b.Flush(out), turns.BlockEnded{})
 }
 
 // Kind is the kind of the open block, empty if none is open.
@@ -102,12 +119,12 @@ func (b *Blocks) Silent() bool { return !b.said }
 // HasContent reports whether any text came, or a call, or what only the vendor understands.
 func (b *Blocks) HasContent() bool { return b.content }
 
-func (b *Blocks) say(out []turns.Delta, s string) []turns.Delta {
-	if s == "" {
-		return out
+// gathered takes the text with what was added to it.
+func (b *Blocks) gathered(text []byte) {
+	if len(text) > len(b.text) {
+		b.content, b.said = true, true
 	}
-	b.content, b.said = true, true
-	return append(out, turns.BlockDelta{Text: s})
+	b.text = text
 }
 
 // Meter holds back a usage that is all zeros. Some servers send zeros where they count nothing; on a reply with content

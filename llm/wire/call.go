@@ -45,11 +45,14 @@ type Vendor struct {
 	Extra func(http.Header) int
 }
 
-// Translator reads the events of one stream. It is pure: the same events make the same deltas.
+// Translator reads the events of one stream. It is pure: the same events make the same deltas, but for where texts are cut.
 type Translator interface {
-	// Translate appends to out what an event means. done says that it was the terminal event; Finished is then the last
-	// of out. The error is an *EventError, or ErrMalformed for what can't be read.
+	// Translate appends to out what an event means, but for text that goes on: that may be kept until Flush. done says that
+	// it was the terminal event; Finished is then the last of out. The error is an *EventError, or ErrMalformed for what
+	// can't be read.
 	Translate(e sse.Event, out []turns.Delta) (deltas []turns.Delta, done bool, err error)
+	// Flush appends to out the text that was kept.
+	Flush(out []turns.Delta) []turns.Delta
 }
 
 // EventError says that a stream held the vendor's own error event.
@@ -197,13 +200,18 @@ func isEventStream(h http.Header) bool {
 	return err == nil && kind == eventStream && (encoding == "" || encoding == "identity")
 }
 
-// read yields the stream up to its terminal event.
+// read yields the stream up to its terminal event. Events that came together are yielded together, their texts as one: what
+// was read already is taken before anything is yielded, and nothing is waited for.
 func (c *call) read(resp *http.Response) error {
 	if !c.emit(turns.Responded{HTTPStatus: c.status, RequestID: c.requestID, Extra: c.extra}) {
 		return errStopped
 	}
-	body := &body{call: c, r: resp.Body}
-	events := sse.NewDecoder(body, c.client.maxEvent)
+	events := c.client.decoders.Get().(*sse.Decoder)
+	events.Reset(&body{call: c, r: resp.Body}, c.client.maxEvent)
+	defer func() {
+		events.Reset(nil, c.client.maxEvent)
+		c.client.decoders.Put(events)
+	}()
 	translator := c.vendor.Translator()
 	var deltas []turns.Delta
 	for {
@@ -214,8 +222,16 @@ func (c *call) read(resp *http.Response) error {
 		if err != nil {
 			return c.failed(err)
 		}
-		var done bool
-		deltas, done, err = translator.Translate(event, deltas[:0])
+		done, more := false, true
+		deltas = deltas[:0]
+		for more {
+			deltas, done, err = translator.Translate(event, deltas)
+			if done || err != nil {
+				break
+			}
+			event, more = events.Buffered()
+		}
+		deltas = translator.Flush(deltas)
 		wanted := c.emitAll(deltas)
 		switch {
 		case done: // also for a consumer that stops at the last delta

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -49,12 +50,14 @@ type Client struct {
 	maxEvent  int
 	logger    *slog.Logger
 	resends   atomic.Int64
+	decoders  sync.Pool // of *sse.Decoder
 }
 
 // NewClient makes a client. Its transport reads HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and no other setting from the
 // environment.
 func NewClient(o Options) *Client {
 	c := &Client{transport: o.Transport, maxEvent: o.MaxEvent, logger: o.Logger}
+	c.decoders.New = func() any { return sse.NewDecoder(nil, c.maxEvent) }
 	if c.transport == nil {
 		c.transport = newTransport(o.Dial)
 	}

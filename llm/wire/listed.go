@@ -27,6 +27,9 @@ func (l *Listed) Add(one json.RawMessage) {
 
 // AddAll takes the elements of a list; what is no list has none.
 func (l *Listed) AddAll(list json.RawMessage) {
+	if len(list) == 0 {
+		return
+	}
 	var each []json.RawMessage
 	_ = json.Unmarshal(list, &each)
 	for _, one := range each {

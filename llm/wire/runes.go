@@ -10,47 +10,42 @@ import (
 // what is no text. The result over a block does not depend on where the deltas were cut. The zero value is ready.
 type Runes struct {
 	rest []byte // the start of a rune, or the first half of a surrogate pair
-	buf  []byte
 }
 
-// Add takes the next delta and returns the whole runes known by now; a half one at its end waits for the next.
-func (r *Runes) Add(t Text) string {
+// Add takes the next delta and appends to dst the whole runes known by now; a half one at its end waits for the next.
+func (r *Runes) Add(dst []byte, t Text) []byte {
 	if len(r.rest) == 0 && utf8.Valid(t) && bytes.IndexByte(t, 0) < 0 {
-		return string(t)
+		return append(dst, t...)
 	}
 	in := append(r.rest, t...)
-	n := r.whole(in, false)
+	dst, n := appendWhole(dst, in, false)
 	r.rest = append(r.rest[:0], in[n:]...)
-	return string(r.buf)
+	return dst
 }
 
-// End returns what still waits, as U+FFFD, and makes r ready for the next block.
-func (r *Runes) End() string {
-	if len(r.rest) == 0 {
-		return ""
-	}
-	r.whole(r.rest, true)
+// End appends what still waits, as U+FFFD, and makes r ready for the next block.
+func (r *Runes) End(dst []byte) []byte {
+	dst, _ = appendWhole(dst, r.rest, true)
 	r.rest = r.rest[:0]
-	return string(r.buf)
+	return dst
 }
 
-// whole fills buf with the runes of in and returns how much of in was taken.
-func (r *Runes) whole(in []byte, final bool) int {
-	r.buf = r.buf[:0]
-	for i := 0; i < len(in); {
-		c, n := decode(in[i:])
+// appendWhole appends the runes of in and says how much of it was taken.
+func appendWhole(dst, in []byte, final bool) (to []byte, taken int) {
+	for taken < len(in) {
+		c, n := decode(in[taken:])
 		if n == 0 {
 			if !final {
-				return i
+				break
 			}
-			c, n = utf8.RuneError, half(in[i:])
+			c, n = utf8.RuneError, half(in[taken:])
 		}
 		if c != 0 {
-			r.buf = utf8.AppendRune(r.buf, c)
+			dst = utf8.AppendRune(dst, c)
 		}
-		i += n
+		taken += n
 	}
-	return len(in)
+	return dst, taken
 }
 
 // decode reads the rune at the start of b: two halves of a surrogate pair as one, anything broken as U+FFFD. Its length

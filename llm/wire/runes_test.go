@@ -29,10 +29,10 @@ func joined(t testing.TB, deltas ...wire.Text) string {
 		sb.WriteString(s)
 	}
 	for _, d := range deltas {
-		add(r.Add(d))
+		add(string(r.Add(nil, d)))
 	}
-	add(r.End())
-	require.Empty(t, r.End(), "a block ends once")
+	add(string(r.End(nil)))
+	require.Empty(t, r.End(nil), "a block ends once")
 	return sb.String()
 }
 

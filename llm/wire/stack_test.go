@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// plain is a vendor whose events are text, and whose terminal event is "end".
+// plain is a vendor whose events are text, and whose terminal event is "end"; "bad" can't be read.
 var plain = wire.Vendor{
 	Translator: func() wire.Translator { return new(plainStream) },
 	Classify: func(wire.Answer) wire.Verdict {
@@ -36,8 +36,15 @@ func (s *plainStream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, 
 	if string(e.Data) == "end" {
 		return append(s.blocks.End(out), turns.Finished{}), true, nil
 	}
-	return s.blocks.Add(s.blocks.In(out, turns.KindText), wire.Text(e.Data)), false, nil
+	if string(e.Data) == "bad" {
+		return out, false, wire.ErrMalformed
+	}
+	out = s.blocks.In(out, turns.KindText)
+	s.blocks.Add(wire.Text(e.Data))
+	return out, false, nil
 }
+
+func (s *plainStream) Flush(out []turns.Delta) []turns.Delta { return s.blocks.Flush(out) }
 
 // stack is an HTTP stack that a test makes misbehave.
 type stack func(*http.Request) (*http.Response, error)

@@ -79,11 +79,10 @@ func (u *usage) turns() turns.Usage {
 	}
 }
 
-// parse reads an event into ev, whose room for text is used again. One of a type, a step or a delta that is not known may use
+// parse reads an event into ev. One of a type, a step or a delta that is not known may use
 // the names of fields here for something else; the event is given back without it, and so means nothing.
 func parse(data []byte, ev *event) error {
-	d := &ev.Delta
-	*ev = event{Delta: delta{Text: d.Text[:0], Content: words{Text: d.Content.Text[:0]}, Arguments: d.Arguments[:0]}}
+	ev.forget()
 	if json.Unmarshal(data, ev) == nil {
 		return nil
 	}

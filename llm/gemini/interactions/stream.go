@@ -50,7 +50,7 @@ var deltas = map[string]*struct {
 		return s.say(turns.KindThinking, d.Content.Text, out)
 	}},
 	"thought_signature": {stepThought, func(s *stream, d *delta, out []turns.Delta) []turns.Delta { s.sign(d.Signature); return out }},
-	"arguments_delta":   {stepCall, func(s *stream, d *delta, out []turns.Delta) []turns.Delta { return s.blocks.Add(out, d.Arguments) }},
+	"arguments_delta":   {stepCall, func(s *stream, d *delta, out []turns.Delta) []turns.Delta { s.blocks.Add(d.Arguments); return out }},
 }
 
 // maxSignature bounds the signature of one thought; a longer one is not kept.
@@ -109,8 +109,10 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 		return out, false, nil
 	}
 	ev := &s.event
-	if err := parse(e.Data, ev); err != nil {
-		return out, false, err
+	if !ev.scan(e.Data) {
+		if err := parse(e.Data, ev); err != nil {
+			return out, false, err
+		}
 	}
 	if s.isBehind(ev) {
 		return out, false, nil
@@ -125,6 +127,9 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 	out, err := handle(s, ev, out)
 	return out, err == nil && s.over, err
 }
+
+// Flush implements wire.Translator.
+func (s *stream) Flush(out []turns.Delta) []turns.Delta { return s.blocks.Flush(out) }
 
 // isBehind reports whether an event was read before, by a server that begins anew though it was told where to go on.
 func (s *stream) isBehind(ev *event) bool {
@@ -223,7 +228,9 @@ func (s *stream) say(kind turns.BlockKind, t wire.Text, out []turns.Delta) []tur
 	if len(t) == 0 {
 		return out
 	}
-	return s.blocks.Add(s.blocks.In(out, kind), t)
+	out = s.blocks.In(out, kind)
+	s.blocks.Add(t)
+	return out
 }
 
 // sign adds to the signature, which may come in parts. One that grows too long is given up.
@@ -258,7 +265,7 @@ func (s *stream) endStep(out []turns.Delta) []turns.Delta {
 		out = s.blocks.Seal(out, sealer.SealSome(s.model, s.signature))
 	case stepCall:
 		if s.blocks.Silent() && len(s.input) > 0 && s.input[0] == '{' {
-			out = s.blocks.Add(out, wire.Text(s.input))
+			s.blocks.Add(wire.Text(s.input))
 		}
 	}
 	s.step, s.begun, s.signature, s.cited, s.input = "", false, "", wire.Listed{}, nil

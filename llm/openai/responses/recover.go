@@ -96,7 +96,7 @@ func (c *Client) resume(ctx context.Context, lost turns.LostCall, known *continu
 	if known != nil {
 		s, id = known.stream, known.stream.response
 		s.seen.responded = false
-		query += "&starting_after=" + strconv.FormatInt(s.last, 10)
+		query += "&starting_after=" + strconv.Itoa(s.last)
 	}
 	post := c.post(http.MethodGet, "responses/"+url.PathEscape(id)+query, nil, lost.Request.Route.Limits)
 	for d, err := range c.http.Stream(ctx, post, vendor(s)) {

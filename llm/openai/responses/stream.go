@@ -12,7 +12,7 @@ import (
 // event is every event of the stream; each type uses some of the fields.
 type event struct {
 	Type     string    `json:"type"`
-	Number   *int64    `json:"sequence_number"`
+	Number   number    `json:"sequence_number"`
 	Response *response `json:"response"`
 	Index    int       `json:"output_index"`
 	Part     part      `json:"part"`
@@ -23,6 +23,18 @@ type event struct {
 	Error *failed `json:"error"`
 }
 
+// number is a number that may be missing.
+type number struct {
+	n     int
+	known bool
+}
+
+// UnmarshalJSON implements json.Unmarshaler. null is a missing one.
+func (n *number) UnmarshalJSON(data []byte) error {
+	*n = number{known: string(data) != "null"}
+	return json.Unmarshal(data, &n.n)
+}
+
 // stream translates the events of one response, over as many connections as it takes.
 type stream struct {
 	// model is the one that was asked; it is named in the seals.
@@ -31,7 +43,7 @@ type stream struct {
 	meter  wire.Meter
 	// response is the vendor's id, last the number of the last event that was read; -1 before the first.
 	response string
-	last     int64
+	last     int
 	// item is the kind of the open item and index its place; skipping says that it is not read, said that some of it was.
 	item     string
 	index    int
@@ -76,16 +88,17 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 		return out, false, nil
 	}
 	ev := &s.event
-	*ev = event{Delta: ev.Delta[:0]}
-	if err := parse(e.Data, ev); err != nil {
-		return out, false, err
+	if !ev.scan(e.Data) {
+		if err := parse(e.Data, ev); err != nil {
+			return out, false, err
+		}
 	}
 	handle := handlers[ev.Type]
-	if ev.Number != nil {
-		if *ev.Number <= s.last {
+	if ev.Number.known {
+		if ev.Number.n <= s.last {
 			return out, false, nil
 		}
-		s.last = *ev.Number
+		s.last = ev.Number.n
 	}
 	if handle == nil {
 		return out, false, nil
@@ -94,14 +107,18 @@ func (s *stream) Translate(e sse.Event, out []turns.Delta) ([]turns.Delta, bool,
 	return out, err == nil && s.over, err
 }
 
+// Flush implements wire.Translator.
+func (s *stream) Flush(out []turns.Delta) []turns.Delta { return s.blocks.Flush(out) }
+
 // parse reads an event. One of an unknown type may use the names of fields here for something else; it means nothing.
 func parse(data []byte, ev *event) error {
+	ev.forget()
 	if json.Unmarshal(data, ev) == nil {
 		return nil
 	}
 	var head struct {
 		Type   string `json:"type"`
-		Number *int64 `json:"sequence_number"`
+		Number number `json:"sequence_number"`
 	}
 	if json.Unmarshal(data, &head) != nil || handlers[head.Type] != nil {
 		return wire.ErrMalformed
@@ -174,7 +191,7 @@ func (s *stream) endText(out []turns.Delta) []turns.Delta {
 // summaryAdded keeps the parts of a summary apart.
 func (s *stream) summaryAdded(ev *event, out []turns.Delta) ([]turns.Delta, error) {
 	if s.open && s.item == kindReasoning && ev.Index == s.index && s.said {
-		out = s.blocks.Add(out, wire.Text("\n\n"))
+		s.blocks.Add(wire.Text("\n\n"))
 	}
 	return out, nil
 }
@@ -222,7 +239,9 @@ func (s *stream) say(kind turns.BlockKind, text wire.Text, out []turns.Delta) []
 	}
 	s.said = true
 	s.refused = s.refused || kind == turns.KindRefusal
-	return s.blocks.Add(s.blocks.In(out, kind), text)
+	out = s.blocks.In(out, kind)
+	s.blocks.Add(text)
+	return out
 }
 
 // itemDone ends an item. One that never began, or of which nothing was said, is here all at once.
