@@ -106,6 +106,9 @@ type LookupQuery struct {
 	Cursor ReplyID
 	// Beside asks what a turn would hang beside that takes the place of a running one.
 	Beside bool
+	// ContentUpTo asks for the content of the turn's live reply, if that is complete and not longer than so many bytes. One that
+	// does not decode is left out.
+	ContentUpTo uint32
 }
 
 // Standing is how a conversation and one turn of it stand.
@@ -142,7 +145,8 @@ type Standing struct {
 	Turn                *UserTurn
 	InputHash           []byte
 	CancelledGeneration int32
-	// Live is the turn's live reply and Newest its reply with the highest attempt; both without content.
+	// Live is the turn's live reply and Newest its reply with the highest attempt; both without content, but for what
+	// LookupQuery.ContentUpTo asks for.
 	Live   *Reply
 	Newest *Reply
 	// Cursor answers LookupQuery.Cursor: the reply, without content, if it is one of the turn's.

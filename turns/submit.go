@@ -19,6 +19,10 @@ const (
 	submitTime   = 15 * time.Second
 )
 
+// replayedAtOnce is how long a complete reply may be whose content is read with its turn's standing; a longer one is read when
+// it is followed.
+const replayedAtOnce = 64 << 10
+
 // unsurePause is the wait before a claim of unknown outcome is looked for.
 const unsurePause = 50 * time.Millisecond
 
@@ -33,7 +37,7 @@ type Submission struct {
 	Key ConversationKey
 	// Turn is the stored user turn, without content.
 	Turn UserTurn
-	// Reply is the one to follow, without content, from Offset on.
+	// Reply is the one to follow, from Offset on. It is with content, and Replayable, only if it was complete and short.
 	Reply  Reply
 	Offset uint32
 	Result DeliveryResult
@@ -203,7 +207,8 @@ func (a *arrival) round(ctx context.Context) (sub Submission, done bool, err err
 }
 
 func (a *arrival) query() LookupQuery {
-	q := LookupQuery{Key: a.key, Turn: a.Input.Turn, Parent: a.Input.Parent, Beside: a.OnBusy == OnBusySupersede}
+	q := LookupQuery{Key: a.key, Turn: a.Input.Turn, Parent: a.Input.Parent, Beside: a.OnBusy == OnBusySupersede,
+		ContentUpTo: replayedAtOnce}
 	if a.Cursor != nil {
 		q.Cursor = a.Cursor.Reply
 	}

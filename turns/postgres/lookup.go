@@ -30,9 +30,10 @@ SELECT i.n, t.id IS NULL AS head, c.version, c.next_seq, c.leaf_id AS leaf, c.la
 	COALESCE(t.id = i.cursor AND t.responds_to = i.turn, false) AS is_cursor,
 	COALESCE(t.id = b.leaf, false) AS is_leaf, COALESCE(t.id = b.leaf_turn, false) AS is_leaf_turn,
 	COALESCE(t.id = b.busy, false) AS is_busy, COALESCE(t.id = b.stopped, false) AS is_stopped,` +
-	rowColumns + `, CASE WHEN t.id = i.turn THEN t.content END AS content, NULL::text[] AS chunks
-FROM unnest(@n::int[], @key::uuid[], @turn::uuid[], @parent::uuid[], @cursor::uuid[], @beside::bool[])
-	AS i (n, conversation_key, turn, parent, cursor, beside)
+	rowColumns + `, CASE WHEN t.id = i.turn OR t.id = b.live AND t.status = 'complete' AND t.log_len <= i.content_up_to
+		THEN t.content END AS content, NULL::text[] AS chunks
+FROM unnest(@n::int[], @key::uuid[], @turn::uuid[], @parent::uuid[], @cursor::uuid[], @beside::bool[],
+	@content_up_to::bigint[]) AS i (n, conversation_key, turn, parent, cursor, beside, content_up_to)
 JOIN conversations c ON c.conversation_key = i.conversation_key
 CROSS JOIN LATERAL (
 	SELECT (SELECT r.id FROM turns r
@@ -114,6 +115,8 @@ func (s *Store) lookupMany(ctx context.Context, queries []turns.LookupQuery) ([]
 		"parent": column(queries, func(q *turns.LookupQuery) zeronull.UUID { return zeronull.UUID(q.Parent.UUID) }),
 		"cursor": column(queries, func(q *turns.LookupQuery) zeronull.UUID { return zeronull.UUID(q.Cursor.UUID) }),
 		"beside": column(queries, func(q *turns.LookupQuery) bool { return q.Beside }),
+
+		"content_up_to": column(queries, func(q *turns.LookupQuery) int64 { return int64(q.ContentUpTo) }),
 	}, pgx.RowToStructByName[lookupRow])
 	if err != nil {
 		return nil, mapRead("look up a turn", err)
@@ -185,6 +188,9 @@ func (r *lookupRow) addUser(st *turns.Standing) error {
 
 // addReply adds a reply in each part that it has.
 func (r *lookupRow) addReply(st *turns.Standing) error {
+	if _, err := decodeLog(string(r.Content), nil); err != nil {
+		r.Content = "" // whoever follows the reply is told
+	}
 	for _, part := range []struct {
 		is bool
 		to **turns.Reply

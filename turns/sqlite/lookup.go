@@ -61,7 +61,8 @@ func (t *tx) lookupTurn(q turns.LookupQuery, st *turns.Standing) error {
 }
 
 // Indexes are named where a planner with little to go by would rather walk through the whole conversation.
-const lookupReplies = `SELECT ` + rowColumns + `''` + rowTables + `
+const lookupReplies = `SELECT ` + rowColumns + `CASE WHEN r.responds_to = @turn AND r.status = 'complete' AND r.log_len <= @content_up_to
+		THEN r.content ELSE '' END` + rowTables + `
 	WHERE r.conversation_key = @key AND r.role = 'assistant' AND r.id IN (
 		SELECT id FROM turns INDEXED BY one_running_reply_per_conversation
 			WHERE conversation_key = @key AND role = 'assistant' AND status = 'in_flight'
@@ -78,9 +79,12 @@ func (t *tx) lookupReplies(q turns.LookupQuery, st *turns.Standing) error {
 		if err != nil {
 			return err
 		}
+		if r.reply.Content, err = turns.DecodePieces(r.content); err != nil {
+			r.reply.Content = nil // whoever follows the reply is told
+		}
 		place(q, r.reply, st)
 		return nil
-	}, lookupReplies, arg("key", q.Key[:]), blob("turn", q.Turn.UUID), blob("cursor", q.Cursor.UUID))
+	}, lookupReplies, arg("key", q.Key[:]), blob("turn", q.Turn.UUID), blob("cursor", q.Cursor.UUID), arg("content_up_to", int64(q.ContentUpTo)))
 }
 
 // place puts one reply wherever it belongs in a standing.

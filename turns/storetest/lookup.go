@@ -25,7 +25,8 @@ func lookups() []promise {
 		{"every read of a reply tells whether a later turn was started", everyReadTellsOfALaterTurn},
 		{"a deleted conversation is told so", aDeletedConversationIsTold},
 		{"defaults are those of the conversation", defaultsAreTold},
-		{"a lookup never carries a reply's content", aLookupHasNoContent},
+		{"a lookup carries no reply's content unless asked", aLookupHasNoContent},
+		{"a lookup carries the content of a complete reply up to what is asked for", aLookupCarriesContent},
 		{"the owner of a running reply is told dead or by its lease", theOwnerIsTold},
 		{"the generation that was asked to stop is told", theCancelledGenerationIsTold},
 	}
@@ -206,6 +207,27 @@ func aLookupHasNoContent(t *testing.T, w *world) {
 		require.Nil(t, st.Cursor.Content)
 		require.NotZero(t, st.Live.Length)
 	}
+}
+
+func aLookupCarriesContent(t *testing.T, w *world) {
+	c, claim := w.fresh()
+	w.append(fenceOf(claim), 0, opening("ab"))
+	ask := func(upTo uint32) turns.Standing {
+		st, err := w.Store.Lookup(w.ctx, turns.LookupQuery{Key: c.key, Turn: claim.Turn, ContentUpTo: upTo})
+		require.NoError(t, err)
+		return st
+	}
+	require.Nil(t, ask(100).Live.Content, "it is not complete")
+	w.finish(completing(claim, 3, whole("ab")))
+	length := ask(0).Live.Length
+	require.Nil(t, ask(length-1).Live.Content)
+	for _, r := range []*turns.Reply{ask(length).Live, ask(length).Newest} {
+		require.Equal(t, []turns.Piece{whole("ab")}, r.Content)
+		require.True(t, r.Replayable())
+	}
+	st, err := w.Store.Lookup(w.ctx, turns.LookupQuery{Key: c.key, Turn: newTurnID(), Cursor: claim.Reply.ID, ContentUpTo: 100})
+	require.NoError(t, err)
+	require.Nil(t, st.Live, "it answers another turn")
 }
 
 func theOwnerIsTold(t *testing.T, w *world) {
