@@ -1,12 +1,12 @@
 # Each target but run and the examples, which run until they are stopped, ends in one line: PASS name figure=value .. or
 # FAIL name why. Each starts with a clean environment (.ci/clean). Switches: SHORT=1 for less of the long ones, FUZZTIME=10s,
-# SEED=n, SEEDS=n.
+# SEED=n, SEEDS=n, MINUTES=n, ROWS=n.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 VERDICT := @.ci/verdict
 
-.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants explain retry-rate edges e2e example-usechat example-eventsource example-follower history broken chaos chaos-selftest model wire telemetry-cost bench bench-peers profile manifests dashboards
+.PHONY: help build run test check generate check-generate console check-console web lint fuzz deps once twice killed stop again lag failover late providers takeover ambiguous storm tree limits long tenants explain retry-rate edges e2e example-usechat example-eventsource example-follower history broken chaos chaos-selftest model wire telemetry-cost bench bench-peers bench-growth bench-workers soak profile manifests dashboards
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-15s %s\n", $$1, $$2; n++} END {print "PASS help targets=" n}' $(MAKEFILE_LIST)
@@ -143,6 +143,15 @@ bench: ## Measure turnd against its floors, in rounds: one line a figure with it
 
 bench-peers: ## Measure other engines on the same machine; PEERS_DIR is the folder of their programs (SHORT=1).
 	$(VERDICT) bench-peers .ci/speed bench-peers
+
+bench-growth: ## Measure a turn of a long conversation, and calls on 10 M rows against 10 k; needs 40 GB of disk (SHORT=1, ROWS=n).
+	$(VERDICT) bench-growth .ci/speed bench-growth
+
+bench-workers: ## Measure one to three workers on one Postgres, what stops them, and a model of one worker against the others (SHORT=1).
+	$(VERDICT) bench-workers .ci/speed bench-workers
+
+soak: ## Load one turnd for 20 minutes in all ways, and show that what it holds is flat: bin/soak.svg and bin/soak.json (SHORT=1, MINUTES=n).
+	$(VERDICT) soak .ci/speed soak
 
 profile: ## Take profiles of turnd's CPU and allocations under streamed turns (SCENES=submitted: another scene's), and what its statements cost.
 	$(VERDICT) profile .ci/speed profile $(SCENES)

@@ -20,7 +20,7 @@ type database struct {
 
 func startDatabase(ctx context.Context, dir string) (*database, error) {
 	server, err := pgtest.Start(ctx, dir, pgtest.Fsync(),
-		pgtest.Setting("shared_buffers", "512MB"), pgtest.Setting("max_wal_size", "4GB"),
+		pgtest.Setting("shared_buffers", "512MB"), pgtest.Setting("max_wal_size", "4GB"), pgtest.Setting("max_connections", "300"),
 		pgtest.Setting("shared_preload_libraries", "pg_stat_statements"))
 	if err != nil {
 		return nil, err
@@ -60,6 +60,43 @@ func (d *database) create(ctx context.Context, name string) (dsn string, err err
 		_, err := conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
 		return err
 	})
+}
+
+// clone makes a database that is a copy of another one, to which nobody may be connected.
+func (d *database) clone(ctx context.Context, name, from string) (dsn string, err error) {
+	d.made = append(d.made, name)
+	return d.server.DSN(name), d.with(ctx, "postgres", func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s", pgx.Identifier{name}.Sanitize(), pgx.Identifier{from}.Sanitize()))
+		return err
+	})
+}
+
+// planning has the time that statements are planned counted with them, which costs each a little.
+func (d *database) planning(ctx context.Context, name string) error {
+	return d.with(ctx, "postgres", func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "ALTER DATABASE "+pgx.Identifier{name}.Sanitize()+" SET pg_stat_statements.track_planning = on")
+		return err
+	})
+}
+
+// spent is what statements had Postgres do.
+type spent struct{ ms, pages, wal, rows float64 }
+
+// each is what a call cost, of so many.
+func (s spent) each(calls int, p50, cpu float64) callCost {
+	n := float64(max(1, calls))
+	return callCost{Calls: calls, MS: p50, CPU: cpu, Executed: s.ms / n, Pages: s.pages / n, WAL: s.wal / n, Rows: s.rows / n}
+}
+
+// spent is what the statements on a database since forget have done. Pages are those that were read or found in memory.
+func (d *database) spent(ctx context.Context, name string) (s spent, err error) {
+	err = d.with(ctx, "postgres", func(conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, `
+SELECT COALESCE(sum(total_exec_time + total_plan_time), 0), COALESCE(sum(shared_blks_hit + shared_blks_read), 0),
+	COALESCE(sum(wal_bytes), 0)::float8, COALESCE(sum(rows), 0)
+FROM pg_stat_statements JOIN pg_database d ON d.oid = dbid WHERE datname = $1`, name).Scan(&s.ms, &s.pages, &s.wal, &s.rows)
+	})
+	return s, err
 }
 
 // settle writes down what earlier loads have left dirty, so that each load pays for itself.
@@ -105,12 +142,12 @@ func (d *database) forget(ctx context.Context) error {
 	})
 }
 
-// statements prints what the statements since forget have cost, the dearest first, and how often each ran a turn.
-func (d *database) statements(ctx context.Context, turns int) error {
+// statements prints what the statements since forget have cost, so many of the dearest, and how often each ran a turn.
+func (d *database) statements(ctx context.Context, turns, most int) error {
 	return d.with(ctx, "postgres", func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, `
 SELECT calls, total_exec_time + total_plan_time, rows, shared_blks_hit, wal_bytes::bigint, left(regexp_replace(query, '\s+', ' ', 'g'), 110)
-FROM pg_stat_statements ORDER BY 2 DESC LIMIT 25`)
+FROM pg_stat_statements ORDER BY 2 DESC LIMIT $1`, most)
 		if err != nil {
 			return err
 		}

@@ -53,13 +53,15 @@ type Report struct {
 	Postgres string    `json:"postgres"`
 	Figures  []Figure  `json:"figures"`
 	// Rounds has, by scene and entrant, each round's result.
-	Rounds map[string]map[string][]load.Result `json:"rounds"`
+	Rounds map[string]map[string][]load.Result `json:"rounds,omitempty"`
+	// Notes is what else was found, by name.
+	Notes map[string]any `json:"notes,omitempty"`
 }
 
 func (s *stage) newReport() *Report {
 	return &Report{
 		When: time.Now().UTC().Truncate(time.Second), Short: s.short, Machine: machine(), Cores: runtime.NumCPU(), Go: runtime.Version(),
-		Postgres: s.pg.settings, Rounds: map[string]map[string][]load.Result{},
+		Postgres: s.pg.settings, Rounds: map[string]map[string][]load.Result{}, Notes: map[string]any{},
 	}
 }
 
@@ -73,6 +75,9 @@ func machine() string {
 	}
 	return runtime.GOARCH
 }
+
+// note keeps something that is no figure.
+func (r *Report) note(name string, value any) { r.Notes[name] = value }
 
 func (r *Report) add(f Figure) { r.Figures = append(r.Figures, f) }
 

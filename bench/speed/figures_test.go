@@ -43,3 +43,13 @@ func TestAFigureFallsByMoreThanATenth(t *testing.T) {
 	require.False(t, late(4, 6).fell(late(2, 3))) // on a disk that is half as fast
 	require.False(t, ratio(1).fell(Figure{}))     // not recorded
 }
+
+func TestAPeerThatDidNothingOrFailedIsNotMeasured(t *testing.T) {
+	got, err := readPeer("restate                c=64 turns/s=291 p50=26.88ms p99=45.69ms fails=0\n")
+	require.NoError(t, err)
+	require.InDelta(t, 291, got, 0)
+	for _, out := range []string{"restate c=64 turns/s=0 p50=0s p99=0s fails=0", "restate c=64 turns/s=12 p50=1s p99=2s fails=3", "panic"} {
+		_, err := readPeer(out)
+		require.ErrorContains(t, err, out)
+	}
+}

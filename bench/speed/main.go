@@ -28,6 +28,9 @@ const limit = time.Hour
 var parts = map[string]func(context.Context, []string) error{
 	"bench":          onStage(benchAll),
 	"bench-peers":    onStage(benchPeers),
+	"bench-growth":   onStage(growth),
+	"bench-workers":  onStage(workers),
+	"soak":           onStage(soak),
 	"profile":        onStage(profile),
 	"telemetry-cost": onStage(telemetryCost),
 	"load":           loadProcess,
@@ -37,7 +40,7 @@ var parts = map[string]func(context.Context, []string) error{
 
 func main() {
 	if len(os.Args) < 2 || parts[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: speed bench|bench-peers|profile|telemetry-cost")
+		fmt.Fprintln(os.Stderr, "usage: speed bench|bench-peers|bench-growth|bench-workers|soak|profile|telemetry-cost")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -46,56 +47,94 @@ func (b *bench) memory() error {
 	if err != nil {
 		return err
 	}
-	relayKiB, err := b.hold(relay, load.Spec{Shape: load.Relay, Target: relay.Listen, Clients: n})
+	relayKiB, _, err := b.hold(relay, load.Spec{Shape: load.Relay, Target: relay.Listen, Clients: n})
 	if err != nil {
 		return err
 	}
-	turndKiB, err := b.hold(turnd, load.Spec{Shape: load.Turn, Target: turnd.Listen, Clients: n})
+	turndKiB, replyKiB, err := b.hold(turnd, load.Spec{Shape: load.Turn, Target: turnd.Listen, Clients: n})
 	if err != nil {
 		return err
 	}
+	b.report.note("idle_stream_kib", map[string]float64{"turnd": turndKiB, "relay": relayKiB, "of_a_reply": replyKiB, "of_its_stream": turndKiB - replyKiB})
 	b.report.add(Figure{
 		Name: "idle_stream", Goal: 1.3, AtMost: true, Value: turndKiB / relayKiB,
-		Of: fmt.Sprintf("of %d open streams each takes: turnd %.1f KiB, relay %.1f KiB", n, turndKiB, relayKiB),
+		Of: fmt.Sprintf("of %d open streams each takes: turnd %.1f KiB, of which its reply %.1f KiB and the stream itself %.1f KiB; relay %.1f KiB",
+			n, turndKiB, replyKiB, turndKiB-replyKiB, relayKiB),
 	})
 	// Replies go on without their clients, and a service that drains waits for them.
 	return held.Control(b.ctx, http.MethodPost, "/_scripted/gates/held/open", nil, nil)
 }
 
-// hold opens streams and returns what each takes, in KiB.
-func (b *bench) hold(s *server, spec load.Spec) (float64, error) {
+// hold opens streams and returns what each takes, in KiB, and what is left of each once its client has gone: of the service that is a
+// reply which goes on with nobody to follow it.
+func (b *bench) hold(s *server, spec load.Spec) (each, left float64, err error) {
 	spec.Conns = (spec.Clients + connStreams - 1) / connStreams
 	before, err := b.inUse(s)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	ready := filepath.Join(b.dir, b.name("hold")+".ready")
 	data, err := json.Marshal(spec)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	p, err := rig.Start(b.dir, b.name("hold"), b.self, "hold", ready, string(data))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	b.procs = append(b.procs, p)
 	ctx, cancel := context.WithTimeout(b.ctx, openTime)
 	defer cancel()
 	if _, err := rig.AwaitReady(ctx, p, ready); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	after, err := b.inUse(s)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	each := float64(after-before) / 1024 / float64(spec.Clients)
+	each = float64(after-before) / 1024 / float64(spec.Clients)
 	if spec.Shape == load.Turn { // for whoever wants to know what it is
 		if err := b.take(s, "idle", "heap"); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 	fmt.Printf("%-10s %d open streams: %.1f KiB each\n", s.Name, spec.Clients, each)
-	return each, p.End(syscall.SIGTERM, time.Minute)
+	if err := p.End(syscall.SIGTERM, time.Minute); err != nil {
+		return 0, 0, err
+	}
+	gone, err := b.goneFrom(s)
+	if err != nil {
+		return 0, 0, err
+	}
+	left = max(0, float64(gone-before)/1024/float64(spec.Clients))
+	fmt.Printf("%-10s once they were closed: %.1f KiB each\n", s.Name, left)
+	return each, left, nil
+}
+
+const (
+	// goneLooks bounds how often it is looked whether closed streams are gone, each goneEvery.
+	goneLooks = 30
+	goneEvery = time.Second
+	// goneNear is how near two looks have to be for nothing to change any more.
+	goneNear = 0.01
+)
+
+// goneFrom is what is in use once no more of it goes.
+func (b *bench) goneFrom(s *server) (now int64, err error) {
+	last := int64(0)
+	for range goneLooks {
+		if err := rest(b.ctx, goneEvery); err != nil {
+			return 0, err
+		}
+		if now, err = b.inUse(s); err != nil {
+			return 0, err
+		}
+		if math.Abs(float64(last-now)) < goneNear*float64(last) {
+			return now, nil
+		}
+		last = now
+	}
+	return now, nil
 }
 
 var inUseLine = regexp.MustCompile(`(?m)^# (HeapAlloc = |Stack = )(\d+)`)

@@ -28,11 +28,13 @@ type peer struct {
 // peers in the order in which they have to run: the first makes the table that some of the others use.
 var peers = []peer{{"floor", "two commits"}, {"floorbatch", "group commit"}, {"relay", "relay"}, {name: "dbos"}, {name: "river"}, {name: "restate"}}
 
-const (
-	// peerNear is how far a floor of theirs may be from ours before it has to be explained.
-	peerNear = 0.10
-	// restateListen is where the program for Restate expects the server's administration.
-	restateListen = "127.0.0.1:9070"
+// peerNear is how far a floor of theirs may be from ours before it has to be explained.
+const peerNear = 0.10
+
+var (
+	// restateListens are where the program for Restate expects the server's ingress and administration, and listens itself.
+	restateListens = []string{"127.0.0.1:8080", "127.0.0.1:9070", "127.0.0.1:9080"}
+	restateHealth  = []string{"http://127.0.0.1:9070/health", "http://127.0.0.1:8080/restate/health"}
 )
 
 // benchPeers measures other engines on the same machine and the same Postgres, between rounds of turnd and of our floors. A
@@ -116,7 +118,8 @@ func (b *bench) copyPeers(dir string) (string, error) {
 	return sources, nil
 }
 
-// startRestate starts Restate's server, where there is one, and waits until it listens.
+// startRestate starts Restate's server, where there is one, and waits until it takes calls: its administration listens before its
+// ingress does, and both before their partitions have leaders.
 func (b *bench) startRestate(dir string) error {
 	program := filepath.Join(dir, "node_modules", ".bin", "restate-server")
 	if _, err := os.Stat(program); err != nil {
@@ -124,16 +127,27 @@ func (b *bench) startRestate(dir string) error {
 			return err
 		}
 	}
+	for _, address := range restateListens {
+		var config net.ListenConfig
+		l, err := config.Listen(b.ctx, "tcp", address)
+		if err != nil {
+			return fmt.Errorf("somebody else has its address: %w", err)
+		}
+		_ = l.Close()
+	}
 	p, err := rig.Start(b.dir, b.name("restate"), program, "--base-dir", filepath.Join(b.dir, "restate"))
 	if err != nil {
 		return err
 	}
 	b.procs = append(b.procs, p)
-	var dialer net.Dialer
 	for range 300 {
-		conn, err := dialer.DialContext(b.ctx, "tcp", restateListen)
-		if err == nil {
-			return conn.Close()
+		healthy := true
+		for _, url := range restateHealth {
+			_, err := get(b.ctx, url)
+			healthy = healthy && err == nil
+		}
+		if healthy {
+			return nil
 		}
 		select {
 		case <-p.Done():
@@ -143,7 +157,7 @@ func (b *bench) startRestate(dir string) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	return errors.New("its server takes no connections")
+	return errors.New("its server is not healthy: " + p.Tail(3))
 }
 
 // ours are turnd in both shapes, and the floors that have a sister among the peers.
@@ -221,11 +235,16 @@ func (c *contest) run(name string, clients int, d time.Duration) (float64, error
 	if err != nil {
 		return 0, fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
 	}
-	m := peerLine.FindSubmatch(out)
-	if m == nil || string(m[2]) != "0" {
-		return 0, fmt.Errorf("it printed: %s", strings.TrimSpace(string(out)))
+	return readPeer(string(out))
+}
+
+// readPeer reads what a peer's program printed. One that had failures, or did nothing, was not measured.
+func readPeer(out string) (float64, error) {
+	m := peerLine.FindStringSubmatch(out)
+	if m == nil || m[1] == "0" || m[2] != "0" {
+		return 0, fmt.Errorf("it printed: %s", strings.TrimSpace(out))
 	}
-	return strconv.ParseFloat(string(m[1]), 64)
+	return strconv.ParseFloat(m[1], 64)
 }
 
 // judge compares medians.

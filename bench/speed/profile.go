@@ -13,8 +13,12 @@ import (
 	"github.com/turnd/turnd/bench/speed/load"
 )
 
-// profiled is how long a profile is taken.
-const profiled = 10 * time.Second
+const (
+	// profiled is how long a profile is taken.
+	profiled = 10 * time.Second
+	// profiledStatements is how many statements are shown.
+	profiledStatements = 25
+)
 
 // shapes are the loads that a profile can be taken under, by the scenes that they come from.
 var shapes = map[string]struct {
@@ -85,7 +89,7 @@ func profile(s *stage) error {
 			return err
 		}
 	}
-	return s.pg.statements(s.ctx, r.Turns)
+	return s.pg.statements(s.ctx, r.Turns, profiledStatements)
 }
 
 func (s *stage) profileFile(name string) string {

@@ -120,20 +120,29 @@ type object = map[string]any
 
 // service starts turnd on a database of its own.
 func (s *stage) service(provider string, env []string, flags ...string) (*server, error) {
-	name := s.name("turnd")
-	dsn, err := s.pg.create(s.ctx, name)
+	dsn, err := s.pg.create(s.ctx, s.name("turnd"))
 	if err != nil {
 		return nil, err
 	}
-	models := filepath.Join(s.dir, name+".yaml")
-	err = os.WriteFile(models, fmt.Appendf(nil, `version: 1
+	return s.serviceOn(dsn, modelsOf(provider, ""), env, flags...)
+}
+
+// modelsOf is a models file of one model at a provider, with the limits of its endpoint, if any.
+func modelsOf(provider, limits string) string {
+	return fmt.Sprintf(`version: 1
 default_model: demo
 endpoints:
-  one: {wire: anthropic.messages, base_url: "http://%s"}
+  one: {wire: anthropic.messages, base_url: "http://%s"%s}
 models:
   demo: {route: [{endpoint: one, model: demo}]}
-`, provider), 0o600)
-	if err != nil {
+`, provider, limits)
+}
+
+// serviceOn starts turnd on a database that is there.
+func (s *stage) serviceOn(dsn, config string, env []string, flags ...string) (*server, error) {
+	name := s.name("turnd")
+	models := filepath.Join(s.dir, name+".yaml")
+	if err := os.WriteFile(models, []byte(config), 0o600); err != nil {
 		return nil, err
 	}
 	ready := filepath.Join(s.dir, name+".ready")

@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -66,4 +67,20 @@ func readStat(pid string) (s stat, err error) {
 		}
 	}
 	return stat{int(n[0]), time.Duration(n[1]+n[2]) * tick, time.Duration(n[3]+n[4]) * tick}, nil
+}
+
+// CPU is what processes use within a span, by name.
+func CPU(ctx context.Context, watch map[string]int, span time.Duration) (map[string]time.Duration, error) {
+	before, err := cpuOf(watch)
+	if err != nil {
+		return nil, err
+	}
+	if err := pause(ctx, span, nil); err != nil {
+		return nil, err
+	}
+	after, err := cpuOf(watch)
+	for name := range after {
+		after[name] -= before[name]
+	}
+	return after, err
 }

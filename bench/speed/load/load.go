@@ -25,6 +25,18 @@ const (
 	// Commits and Group keep turns in a database.
 	Commits = "commits"
 	Group   = "group"
+	// Mix is of the service too: clients of all kinds, some of which cancel or leave, and which rest.
+	Mix = "mix"
+	// Those that follow are of a service whose tables were filled. Claim: a turn in a conversation of its own is submitted; Again: a
+	// turn that is there is sent again; Say: a conversation that is there goes on. Then lists of 50: the turns of a conversation, two
+	// pages of conversations, the ledger from some time on. Sweep: one that finds nothing.
+	Claim         = "claim"
+	Again         = "again"
+	Say           = "say"
+	Turns         = "list_turns"
+	Conversations = "list_conversations"
+	Ledger        = "list_calls"
+	Sweep         = "sweep"
 )
 
 // Run plays a load to its end.
@@ -57,8 +69,16 @@ func clientsOf(ctx context.Context, spec Spec) (clients []client, end func(), er
 			end()
 		}
 		return clients, end, err
+	case Mix:
+		return mixClients(spec, conns), end, nil
 	case Relay, Calls, Lookup:
 		return bareClients(spec, conns), end, nil
+	}
+	if filledShapes[spec.Shape] != nil {
+		if clients, err = filledClients(spec, conns); err != nil {
+			end()
+		}
+		return clients, end, err
 	}
 	end()
 	return nil, nil, fmt.Errorf("there is no load %q", spec.Shape)
@@ -70,8 +90,12 @@ func dial(spec Spec) (conns []*grpc.ClientConn, end func(), err error) {
 			_ = conn.Close()
 		}
 	}
-	for range max(1, spec.Conns) {
-		conn, err := turnd.Dial(spec.Target)
+	for i := range max(1, spec.Conns, len(spec.Targets)) {
+		target := spec.Target
+		if n := len(spec.Targets); n > 0 {
+			target = spec.Targets[i%n]
+		}
+		conn, err := turnd.Dial(target)
 		if err != nil {
 			end()
 			return nil, nil, err

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 )
 
@@ -69,4 +70,27 @@ func TestTheMedianIsInTheMiddle(t *testing.T) {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	require.InDelta(t, 3, quantile([]time.Duration{ms(5), ms(1), ms(3)}, 0.5), 0)
 	require.Zero(t, quantile(nil, 0.5))
+}
+
+func TestALoadEndsWhenItsTurnsAreDone(t *testing.T) {
+	var n atomic.Int64
+	clients := each(4, func(int) client {
+		return func(context.Context) (time.Time, error) { return time.Now(), errOf(n.Add(1) > 12) }
+	})
+	_, err := run(t.Context(), Spec{Window: time.Hour, Most: 3}, clients)
+	require.NoError(t, err)
+	require.Equal(t, int64(12), n.Load())
+}
+
+func errOf(late bool) error {
+	if late {
+		return errors.New("a turn too many")
+	}
+	return nil
+}
+
+func TestACopyHasTheSameIDInBothLanguages(t *testing.T) {
+	of := uuid.MustParse("8a9554ef-90e2-40ec-b354-0c918e852de1")
+	// As Postgres says: SELECT md5('8a9554ef-90e2-40ec-b354-0c918e852de1' || ':' || 7)::uuid.
+	require.Equal(t, uuid.MustParse("b32b4423-6b72-e0d4-2d02-1b2a854426db"), CopyID(of, 7))
 }

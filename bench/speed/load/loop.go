@@ -26,7 +26,7 @@ func run(ctx context.Context, s Spec, clients []client) (Result, error) {
 	var wg sync.WaitGroup
 	for i, turn := range clients {
 		wg.Go(func() {
-			for !over.Load() && ctx.Err() == nil {
+			for n := 0; (s.Most == 0 || n < s.Most) && !over.Load() && ctx.Err() == nil; n++ {
 				began := time.Now()
 				first, err := turn(ctx)
 				if err != nil {
@@ -39,25 +39,30 @@ func run(ctx context.Context, s Spec, clients []client) (Result, error) {
 			}
 		})
 	}
-	cpu, seconds, err := window(ctx, s, &measuring)
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	cpu, seconds, err := window(ctx, s, &measuring, done)
 	over.Store(true)
 	if err != nil {
 		cancel(err)
 	}
-	wg.Wait()
+	<-done
 	if err := context.Cause(ctx); err != nil {
 		return Result{}, err
 	}
 	return sum(found, cpu, seconds), nil
 }
 
-// window waits for the warm-up, measures, and returns what was used.
-func window(ctx context.Context, s Spec, measuring *atomic.Bool) (map[string]time.Duration, float64, error) {
+// window waits for the warm-up, measures until all clients are done or the time is over, and returns what was used.
+func window(ctx context.Context, s Spec, measuring *atomic.Bool, done <-chan struct{}) (map[string]time.Duration, float64, error) {
 	watch := map[string]int{"load": os.Getpid()}
 	for name, pid := range s.Watch {
 		watch[name] = pid
 	}
-	if err := pause(ctx, s.Warm); err != nil {
+	if err := pause(ctx, s.Warm, nil); err != nil {
 		return nil, 0, err
 	}
 	before, err := cpuOf(watch)
@@ -66,7 +71,7 @@ func window(ctx context.Context, s Spec, measuring *atomic.Bool) (map[string]tim
 	}
 	opened := time.Now()
 	measuring.Store(true)
-	err = pause(ctx, s.Window)
+	err = pause(ctx, s.Window, done)
 	measuring.Store(false)
 	seconds := time.Since(opened).Seconds()
 	if err != nil {
@@ -79,12 +84,15 @@ func window(ctx context.Context, s Spec, measuring *atomic.Bool) (map[string]tim
 	return after, seconds, err
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+// pause waits for some time, or until all is done.
+func pause(ctx context.Context, d time.Duration, done <-chan struct{}) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
+	case <-done:
+		return context.Cause(ctx)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -8,16 +8,24 @@ type Spec struct {
 	Shape string `json:"shape"`
 	// Target is where: host:port, or the DSN of a database.
 	Target string `json:"target"`
+	// Targets are several, each with as many of the clients, instead of one.
+	Targets []string `json:"targets,omitempty"`
 	// Clients is how many do it at once; they share Conns connections, of which there is at least one.
 	Clients int `json:"clients"`
 	Conns   int `json:"conns"`
 	// Warm goes before the Window that is measured.
 	Warm   time.Duration `json:"warm"`
 	Window time.Duration `json:"window"`
+	// Rest is how long each client of a mix waits after each of its turns.
+	Rest time.Duration `json:"rest,omitempty"`
+	// Most is how many turns each client does at most, after which the window is over; 0 is for any number.
+	Most int `json:"most,omitempty"`
 	// Deltas is in how many pieces of PieceBytes a reply comes.
 	Deltas int `json:"deltas"`
 	// Watch are the processes whose CPU is read, by a name for each; children count with their parents.
 	Watch map[string]int `json:"watch"`
+	// Filled says what the database was filled with, to shapes that look for it.
+	Filled *Filled `json:"filled,omitempty"`
 }
 
 // PieceBytes is the size of a delta's text.

@@ -75,12 +75,17 @@ func (s *service) submit(ctx context.Context) (none time.Time, err error) {
 	if err != nil {
 		return none, err
 	}
+	return none, s.finish(ctx, in, sub)
+}
+
+// finish follows a reply that was submitted to its end.
+func (s *service) finish(ctx context.Context, in *turnsv1.TurnInput, sub *turnsv1.SubmitTurnResponse) error {
 	stream, err := s.stub.FollowReply(ctx, &turnsv1.FollowReplyRequest{
 		ConversationId: in.GetConversationId(), Offset: sub.GetReply().GetLength(),
 		Target: &turnsv1.FollowReplyRequest_ReplyId{ReplyId: sub.GetReply().GetReplyId()},
 	})
 	if err != nil {
-		return none, err
+		return err
 	}
 	n := int(sub.GetReply().GetLength())
 	err = drain(func() (*turnsv1.Event, error) {
@@ -90,7 +95,7 @@ func (s *service) submit(ctx context.Context) (none time.Time, err error) {
 	if err == nil {
 		err = sized(n, s.bytes)
 	}
-	return none, err
+	return err
 }
 
 // drain reads a stream to its end, which must be a complete reply.
