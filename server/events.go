@@ -101,7 +101,7 @@ func (e *eventStream) follow(srv any, ss grpc.ServerStream) error {
 		restarted := &emitter{send: e.send, reply: from.reply.ID}
 		return restarted.write(restartedToWire(*from.restarted), 0)
 	}
-	return t.Server.follow(ss.Context(), from.key, from.reply.Turn, from.reply, from.offset, before, e.send, nil)
+	return t.Server.follow(ss.Context(), from.key, from.reply.Turn, &from.reply, from.offset, before, e.send, nil)
 }
 
 // nothing tells an EventSource to connect no more.

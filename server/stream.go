@@ -30,7 +30,7 @@ type emitter struct {
 // line, once it has one. before sends what comes first, and ended, if not nil, is told of the end. Where the offset is a
 // client's, before waits for the follower's first word: an offset that turns out to be none is then still a status and not the
 // end of a stream that had begun.
-func (s *Server) follow(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, reply turns.Reply, from uint32,
+func (s *Server) follow(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, reply *turns.Reply, from uint32,
 	before func() error, send func(*turnsv1.Event) error, ended func(turns.Reply)) error {
 	if reply.ID.IsZero() {
 		from = 0
@@ -68,12 +68,12 @@ func (s *Server) follow(ctx context.Context, key turns.ConversationKey, turn tur
 }
 
 // events are those of a reply, as it was read last.
-func (s *Server) events(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, reply turns.Reply, from uint32) iter.Seq2[turns.Event, error] {
+func (s *Server) events(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, reply *turns.Reply, from uint32) iter.Seq2[turns.Event, error] {
 	switch {
 	case reply.ID.IsZero():
 		return s.cfg.Follower.FollowTurn(ctx, key, turn)
 	case reply.Replayable():
-		return s.cfg.Follower.Replay(ctx, key, reply, from)
+		return s.cfg.Follower.Replay(ctx, key, *reply, from)
 	}
 	return s.cfg.Follower.Follow(ctx, key, reply.ID, from)
 }

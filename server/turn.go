@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+
 	"google.golang.org/grpc"
 
 	turnsv1 "github.com/turnd/turnd/proto/turns/v1"
@@ -11,22 +13,29 @@ import (
 // of the reply is an event, and a status only says that the stream was lost.
 func (t turnService) Turn(req *turnsv1.TurnRequest, stream grpc.ServerStreamingServer[turnsv1.TurnResponse]) error {
 	ctx := stream.Context()
-	delivery, err := deliveryFromWire(ctx, req.GetInput(), req.GetCursor(), t.cfg.MaxContentBytes)
-	if err != nil {
-		return err
-	}
-	sub, err := t.cfg.Service.Submit(ctx, callerOf(ctx), delivery)
+	sub, err := t.submit(ctx, req)
 	if err != nil {
 		return err
 	}
 	send := func(e *turnsv1.Event) error { return stream.Send(&turnsv1.TurnResponse{Event: e}) }
 	accept := func() error {
-		if err := send(acceptedToWire(sub)); err != nil || sub.Restarted == nil {
+		if err := send(acceptedToWire(*sub)); err != nil || sub.Restarted == nil {
 			return err
 		}
 		restarted := &emitter{send: send, reply: sub.Reply.ID, at: sub.Offset}
 		return restarted.write(restartedToWire(*sub.Restarted), 0)
 	}
-	return t.follow(ctx, sub.Key, sub.Turn.ID, sub.Reply, sub.Offset, accept, send,
-		func(ended turns.Reply) { t.cfg.Service.FollowedToEnd(ctx, sub, ended) })
+	return t.follow(ctx, sub.Key, sub.Turn.ID, &sub.Reply, sub.Offset, accept, send,
+		func(ended turns.Reply) { t.cfg.Service.FollowedToEnd(ctx, *sub, ended) })
+}
+
+// submit hands over what was sent. It is apart from Turn, on whose stack there would be its room for as long as the stream
+// goes on.
+func (t turnService) submit(ctx context.Context, req *turnsv1.TurnRequest) (*turns.Submission, error) {
+	delivery, err := deliveryFromWire(ctx, req.GetInput(), req.GetCursor(), t.cfg.MaxContentBytes)
+	if err != nil {
+		return nil, err
+	}
+	sub, err := t.cfg.Service.Submit(ctx, callerOf(ctx), delivery)
+	return &sub, err
 }

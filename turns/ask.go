@@ -121,7 +121,7 @@ func (r *run) askOnce(ctx context.Context, lost callResult, at Continuation) (ca
 	r.sent(span)
 	c.firstChunk = time.Time{}
 	i := inference{operation: instrument.OperationFetch, route: r.request.Route, begun: time.Now()}
-	c = r.pour(ctx, r.generator.Recover(ctx, r.lostCall(at)), w, c)
+	r.pour(ctx, r.generator.Recover(ctx, r.lostCall(at)), w, &c)
 	r.metrics.inferred(ctx, i, c)
 	told := c
 	told.reported = nil // the call that it asks about has used them, and they are counted once

@@ -160,7 +160,7 @@ func (r *run) make(ctx context.Context) {
 		r.stopped(ctx, context.Cause(ctx), notSent())
 		return
 	}
-	c, over := r.begun, false
+	c, over := &r.begun, false
 	if c.err == nil {
 		c, over = r.attempt(ctx)
 	}
@@ -170,31 +170,32 @@ func (r *run) make(ctx context.Context) {
 }
 
 // step acts on what a call came to, and gives what came of that; over says that the run is.
-func (r *run) step(ctx context.Context, c callResult) (after callResult, over bool) {
+func (r *run) step(ctx context.Context, c *callResult) (after *callResult, over bool) {
 	if cause := context.Cause(ctx); cause != nil && c.err != nil {
-		r.stopped(ctx, cause, c)
+		r.stopped(ctx, cause, *c)
 		return c, true
 	}
-	next := r.decide(c)
+	next := r.decide(*c)
 	if c.err != nil {
 		r.logFailure(ctx, c.err, next)
 	}
 	switch next.Action {
 	case ActionComplete:
-		r.complete(ctx, c)
+		r.complete(ctx, *c)
 		if c.cut { // what comes behind the limit is wanted by nobody
 			r.stopAtProvider(ctx, r.lostCall(nil))
 		}
 	case ActionAsk:
-		return r.ask(ctx, c)
+		told, over := r.ask(ctx, *c)
+		return &told, over
 	case ActionRetry, ActionRepeat:
 		return r.another(ctx, c, next)
 	case ActionReplace:
-		r.replace(ctx, c, next)
+		r.replace(ctx, *c, next)
 	case ActionHold:
 		r.hold(ctx)
 	default:
-		r.abandon(ctx, next.Reason, next.RetryAfter, c)
+		r.abandon(ctx, next.Reason, next.RetryAfter, *c)
 	}
 	return c, true
 }
@@ -215,19 +216,28 @@ func (r *run) decide(c callResult) Next {
 }
 
 // attempt makes one call. over says that the run is.
-func (r *run) attempt(ctx context.Context) (c callResult, over bool) {
+func (r *run) attempt(ctx context.Context) (c *callResult, over bool) {
+	c = new(callResult)
 	if !r.fenced(ctx) {
 		return c, true
 	}
-	if wait, ok := r.generator.Ready(r.request.Route); !ok {
-		return breakerOpen(wait), false
-	}
-	if c, ok := r.prepareCall(ctx); !ok {
+	if !r.readyToSend(ctx, c) {
 		return c, false
 	}
-	c = r.send(ctx)
+	r.send(ctx, c)
 	r.owes = r.owes && !r.repeats(c)
 	return c, false
+}
+
+// readyToSend does what comes before a call; false says that there is none, and c what came of it.
+func (r *run) readyToSend(ctx context.Context, c *callResult) (ok bool) {
+	wait, ok := r.generator.Ready(r.request.Route)
+	if !ok {
+		*c = breakerOpen(wait)
+		return false
+	}
+	*c, ok = r.prepareCall(ctx)
+	return ok
 }
 
 // notSent is a call that was recorded and never left.
@@ -289,19 +299,19 @@ func roundWait(d time.Duration) time.Duration {
 }
 
 // another makes a further call of the same reply, after the wait that was decided on.
-func (r *run) another(ctx context.Context, c callResult, next Next) (after callResult, over bool) {
-	outcome, labels := r.outcome(c, string(c.err.Class)), r.call.labels()
+func (r *run) another(ctx context.Context, c *callResult, next Next) (after *callResult, over bool) {
+	outcome, labels := r.outcome(*c, string(c.err.Class)), r.call.labels()
 	if next.Fallback && !r.fallBack(ctx) {
 		r.noFallback = true
 		return r.step(ctx, c)
 	}
 	if next.Action == ActionRepeat {
 		if err := r.compare(ctx); err != nil {
-			r.abandon(ctx, ReasonAmbiguous, 0, c)
+			r.abandon(ctx, ReasonAmbiguous, 0, *c)
 			return c, true
 		}
 	}
-	if !r.again(ctx, c, next, outcome, labels) {
+	if !r.again(ctx, *c, next, outcome, labels) {
 		return c, true
 	}
 	return r.attempt(ctx)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/turnd/turnd/internal/instrument"
 )
 
@@ -41,17 +43,34 @@ var errFull = errors.New("the reply is at its size limit")
 // never a completion.
 var errUnfinished = errors.New("the stream ended without its terminal event")
 
-// send makes one physical call and pours what comes back into the log.
-func (r *run) send(ctx context.Context) callResult {
-	ctx, span := r.callSpan(ctx, instrument.OperationChat, r.request.Route)
+// send makes one physical call and pours what comes back into the log. Most of a run's time is spent in it, and so what waits
+// here, and in those that call it, should take little room on the stack: there can be ten thousand of them.
+func (r *run) send(ctx context.Context, c *callResult) {
+	ctx, span := r.sending(ctx)
 	defer span.End()
-	r.sent(span)
-	i := inference{operation: instrument.OperationChat, route: r.request.Route, mixed: r.request.Mixed, begun: time.Now()}
-	c := r.pour(ctx, r.generator.Generate(ctx, r.physical()), r.newPen(), callResult{})
-	i.counted = exactly(c.reported, r.callUsage(c))
-	r.metrics.inferred(ctx, i, c)
+	begun := time.Now()
+	r.pour(ctx, r.answer(ctx), r.newPen(), c)
+	r.measured(ctx, begun, c)
 	c.came(span)
-	return c
+}
+
+// sending begins the span of the call.
+func (r *run) sending(ctx context.Context) (context.Context, trace.Span) {
+	ctx, span := r.callSpan(ctx, instrument.OperationChat, r.request.Route)
+	r.sent(span)
+	return ctx, span
+}
+
+// answer is what comes back for the call, which leaves when it is ranged over.
+func (r *run) answer(ctx context.Context) iter.Seq2[Delta, error] {
+	return r.generator.Generate(ctx, r.physical())
+}
+
+// measured counts a call that was made.
+func (r *run) measured(ctx context.Context, begun time.Time, c *callResult) {
+	i := inference{operation: instrument.OperationChat, route: r.request.Route, mixed: r.request.Mixed, begun: begun}
+	i.counted = exactly(c.reported, r.callUsage(*c))
+	r.metrics.inferred(ctx, i, *c)
 }
 
 // newPen writes what comes next behind what the log holds; where an answer is repeated, from its beginning.
@@ -65,7 +84,7 @@ func (r *run) newPen() *pen {
 }
 
 // pour writes an answer into the log, and adds what it says to what is known of the call.
-func (r *run) pour(ctx context.Context, answer iter.Seq2[Delta, error], w *pen, c callResult) callResult {
+func (r *run) pour(ctx context.Context, answer iter.Seq2[Delta, error], w *pen, c *callResult) {
 	length := w.written
 	c.err, c.pen = nil, w
 	for delta, err := range answer {
@@ -73,7 +92,7 @@ func (r *run) pour(ctx context.Context, answer iter.Seq2[Delta, error], w *pen, 
 			c.err = asCallError(err)
 			break
 		}
-		if err := r.take(ctx, w, &c, delta); err != nil {
+		if err := r.take(ctx, w, c, delta); err != nil {
 			c.fail(err)
 			break
 		}
@@ -90,7 +109,6 @@ func (r *run) pour(ctx context.Context, answer iter.Seq2[Delta, error], w *pen, 
 	if repeated, ok := w.log.(*repeatLog); ok && c.err == nil && repeated.behind() {
 		c.fail(errDiverged)
 	}
-	return c
 }
 
 // physical is the call as it goes to the provider. The lease is looked at once more when there is a connection: dialling

@@ -188,8 +188,8 @@ func (r *run) begin(ctx context.Context, t takeover, row Reply) {
 var errOwnerGone = errors.New("the worker that made the call is gone")
 
 // repeats reports whether a call was answered with the generation that the last owner's call began.
-func (r *run) repeats(c callResult) bool {
-	return r.callUsage(c).Total() > 0 && (c.err == nil || !errors.Is(c.err.Cause, errDiverged))
+func (r *run) repeats(c *callResult) bool {
+	return r.callUsage(*c).Total() > 0 && (c.err == nil || !errors.Is(c.err.Cause, errDiverged))
 }
 
 // payFor books with a reply's last call what the last owner's call took, if no call of this one repeated it.

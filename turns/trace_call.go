@@ -46,7 +46,7 @@ func (r *run) sent(span trace.Span) {
 }
 
 // came tells a call's span what came of it.
-func (c callResult) came(span trace.Span) {
+func (c *callResult) came(span trace.Span) {
 	if !span.IsRecording() {
 		return
 	}

@@ -206,32 +206,14 @@ func (c *call) read(resp *http.Response) error {
 	if !c.emit(turns.Responded{HTTPStatus: c.status, RequestID: c.requestID, Extra: c.extra}) {
 		return errStopped
 	}
-	events := c.client.decoders.Get().(*sse.Decoder)
-	events.Reset(&body{call: c, r: resp.Body}, c.client.maxEvent)
-	defer func() {
-		events.Reset(nil, c.client.maxEvent)
-		c.client.decoders.Put(events)
-	}()
+	events := c.client.decoder(&body{call: c, r: resp.Body})
+	defer c.client.release(events)
 	translator := c.vendor.Translator()
 	var deltas []turns.Delta
 	for {
-		event, err := events.Next()
-		if err == io.EOF {
-			err = ErrNoTerminal
-		}
-		if err != nil {
-			return c.failed(err)
-		}
-		done, more := false, true
-		deltas = deltas[:0]
-		for more {
-			deltas, done, err = translator.Translate(event, deltas)
-			if done || err != nil {
-				break
-			}
-			event, more = events.Buffered()
-		}
-		deltas = translator.Flush(deltas)
+		var done bool
+		var err error
+		deltas, done, err = together(events, translator, deltas[:0])
 		wanted := c.emitAll(deltas)
 		switch {
 		case done: // also for a consumer that stops at the last delta
@@ -243,6 +225,22 @@ func (c *call) read(resp *http.Response) error {
 			return c.failed(err)
 		}
 	}
+}
+
+// together reads the next event, and translates it with those that came with it.
+func together(events *sse.Decoder, translator Translator, out []turns.Delta) (deltas []turns.Delta, done bool, err error) {
+	event, err := events.Next()
+	if err == io.EOF {
+		err = ErrNoTerminal
+	}
+	for more := err == nil; more; {
+		out, done, err = translator.Translate(event, out)
+		if done || err != nil {
+			break
+		}
+		event, more = events.Buffered()
+	}
+	return translator.Flush(out), done, err
 }
 
 func (c *call) emitAll(deltas []turns.Delta) (wanted bool) {

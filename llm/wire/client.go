@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -94,6 +95,19 @@ func newTransport(dial func(context.Context, string, string) (net.Conn, error)) 
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		DisableCompression:     true, // a compressed stream waits for a full block before it shows a word
 	}
+}
+
+// decoder gives one for a body, to be released.
+func (c *Client) decoder(body io.Reader) *sse.Decoder {
+	d := c.decoders.Get().(*sse.Decoder)
+	d.Reset(body, c.maxEvent)
+	return d
+}
+
+// release takes a decoder back, which lets go of its body.
+func (c *Client) release(d *sse.Decoder) {
+	d.Reset(nil, c.maxEvent)
+	c.decoders.Put(d)
 }
 
 // Resends counts requests that were written to the wire more than once. It stays 0 unless the HTTP stack is broken.

@@ -72,9 +72,9 @@ type follower struct {
 	id      turns.ReplyID
 	offset  uint32
 	started bool
-	last    turns.Reply // as last heard of
-	gone    time.Time   // since when the reply has no row; zero: it has one
-	left    bool        // the consumer has stopped
+	last    *turns.Reply // as last heard of; nil: nothing was
+	gone    time.Time    // since when the reply has no row; zero: it has one
+	left    bool         // the consumer has stopped
 	yield   func(turns.Event, error) bool
 }
 
@@ -101,35 +101,47 @@ func (f *follower) follow() error {
 
 // once follows the reply where it is now; again says that it moved.
 func (f *follower) once() (again bool, err error) {
+	log, m, again, err := f.find()
+	if m != nil {
+		defer f.hub.leave(m)
+	}
+	if log == nil {
+		return again, err
+	}
+	return f.read(log)
+}
+
+// find finds the log of the reply, here or mirrored: then the mirror must be left. Without either the reply is over, or not
+// there, and its follower was told. What is found out here takes room on the stack, which a stream that waits has no use for.
+func (f *follower) find() (log *Log, m *mirror, again bool, err error) {
 	if log := f.ownedLog(); log != nil {
-		return f.read(log)
+		return log, nil, false, nil
 	}
 	if m := f.hub.attach(f.key, f.id); m != nil {
-		defer f.hub.leave(m)
-		return f.read(m.log)
+		return m.log, m, false, nil
 	}
 	reply, err := f.hub.cfg.Store.ReadReply(f.ctx, f.key, f.id)
 	switch {
 	case errors.Is(err, turns.ErrNotFound) && f.started:
-		return f.missed()
+		again, err = f.missed()
+		return nil, nil, again, err
 	case errors.Is(err, turns.ErrDeleted), errors.Is(err, turns.ErrTurnDeleted):
 		f.emit(turns.Ended{Reply: f.deleted()})
-		return false, nil
+		return nil, nil, false, nil
 	case err != nil:
-		return false, err
+		return nil, nil, false, err
 	case reply.Status.Terminal():
-		return f.replay(reply)
+		again, err = f.replay(reply)
+		return nil, nil, again, err
 	}
 	f.gone = time.Time{}
-	m, err := f.hub.join(f.key, reply)
-	if err != nil {
-		return false, err
+	if m, err = f.hub.join(f.key, reply); err != nil {
+		return nil, nil, false, err
 	}
-	defer f.hub.leave(m)
 	if log := f.ownedLog(); log != nil {
-		return f.read(log) // claimed by this worker after the first look
+		return log, m, false, nil // claimed by this worker after the first look
 	}
-	return f.read(m.log)
+	return m.log, m, false, nil
 }
 
 // ownedLog is the log of the reply if this worker runs it.
@@ -157,14 +169,17 @@ func (f *follower) missed() (again bool, err error) {
 
 // lost is the reply, as last heard of, after its row has vanished: what was shown of it is void.
 func (f *follower) lost() turns.Reply {
-	reply := f.last
+	reply := *f.last
 	reply.Status, reply.Reason, reply.Length = turns.StatusAbandoned, turns.ReasonLeaseExpired, 0
 	return reply
 }
 
 // deleted is the reply, as last heard of, after it was deleted. Nothing is kept of it.
 func (f *follower) deleted() turns.Reply {
-	reply := f.last
+	var reply turns.Reply
+	if f.last != nil {
+		reply = *f.last
+	}
 	reply.ID, reply.Status, reply.Reason, reply.Length = f.id, turns.StatusAbandoned, turns.ReasonDeleted, 0
 	return reply
 }
@@ -177,38 +192,18 @@ func (f *follower) read(log *Log) (again bool, err error) {
 	defer log.watch(-1)
 	stalls := log.stallCount()
 	for {
-		v, err := log.read(f.offset, eventBytes, f.started)
-		if err != nil || f.pastEnd(v) || v.void {
-			return false, badCursor()
-		}
-		if v.behind && v.state == stateOpen {
-			if v.pieces, err = f.page(); err != nil {
-				return false, err
-			}
-		}
-		if f.last = v.reply; !f.start(v.reply) {
-			return false, nil
-		}
-		if len(v.pieces) > 0 {
-			if !f.grow(v.pieces) {
-				return false, nil
-			}
-			f.hub.lag.shown(f.ctx, v)
+		changed, grown, again, err := f.show(log, stalls)
+		if grown {
 			heartbeat.Reset(f.hub.cfg.Heartbeat)
 			continue
 		}
-		switch {
-		case v.behind, v.state == stateMoved:
-			return true, nil
-		case v.state == stateEnded:
-			return f.end(v.reply), nil
-		case v.stalls > stalls:
-			return false, turns.Unavailable(v.stall)
+		if changed == nil {
+			return again, err
 		}
 		select {
 		case <-f.ctx.Done():
 			return false, context.Cause(f.ctx)
-		case <-v.changed:
+		case <-changed:
 		case <-heartbeat.C:
 			if !f.emit(turns.Heartbeat{}) {
 				return false, nil
@@ -216,6 +211,39 @@ func (f *follower) read(log *Log) (again bool, err error) {
 			heartbeat.Reset(f.hub.cfg.Heartbeat)
 		}
 	}
+}
+
+// show shows what the log holds past the follower's offset; grown says that this was something. Else changed is where its next
+// change shows, nil if there is nothing to wait for: the follower is done, or is to look again for where the reply is.
+func (f *follower) show(log *Log, stalls int) (changed <-chan struct{}, grown, again bool, err error) {
+	v, err := log.read(f.offset, eventBytes, f.started)
+	if err != nil || f.pastEnd(&v) || v.void {
+		return nil, false, false, badCursor()
+	}
+	if v.behind && v.state == stateOpen {
+		if v.pieces, err = f.page(); err != nil {
+			return nil, false, false, err
+		}
+	}
+	if f.last = v.reply; !f.start(v.reply) {
+		return nil, false, false, nil
+	}
+	if len(v.pieces) > 0 {
+		if !f.grow(v.pieces) {
+			return nil, false, false, nil
+		}
+		f.hub.lag.shown(f.ctx, &v)
+		return nil, true, false, nil
+	}
+	switch {
+	case v.behind, v.state == stateMoved:
+		return nil, false, true, nil
+	case v.state == stateEnded:
+		return nil, false, f.end(*v.reply), nil
+	case v.stalls > stalls:
+		return nil, false, false, turns.Unavailable(v.stall)
+	}
+	return v.changed, false, false, nil
 }
 
 // end says how the reply ended, or goes on with the one that policy put in its place.
@@ -248,16 +276,16 @@ func (f *follower) page() ([]turns.Piece, error) {
 }
 
 // pastEnd reports an offset that can't be right: past the end of a reply that is whole.
-func (f *follower) pastEnd(v view) bool {
+func (f *follower) pastEnd(v *view) bool {
 	return v.state == stateEnded && v.reply.Status == turns.StatusComplete && f.offset > v.reply.Length
 }
 
-func (f *follower) start(reply turns.Reply) bool {
+func (f *follower) start(reply *turns.Reply) bool {
 	if f.started {
 		return true
 	}
 	f.started = true
-	return f.emit(turns.Started{Reply: reply})
+	return f.emit(turns.Started{Reply: *reply})
 }
 
 // grow emits pieces that begin at the follower's offset, in events of a bounded size.

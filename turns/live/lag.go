@@ -38,7 +38,7 @@ func newLag(meter metric.Meter, logger *slog.Logger) lag {
 
 // shown measures text that was just given to a follower, if it is the newest and its time is known. Clocks of two workers
 // may differ by more than the way takes.
-func (l lag) shown(ctx context.Context, v view) {
+func (l lag) shown(ctx context.Context, v *view) {
 	if !v.at.IsZero() {
 		l.histogram.Record(ctx, max(time.Since(v.at), 0).Seconds(), l.from[v.via])
 	}

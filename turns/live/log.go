@@ -26,15 +26,16 @@ type Log struct {
 	// followers read here since the last of them came or left.
 	followers int
 	since     time.Time
-	reply     turns.Reply
-	log       turns.Log
+	// reply is replaced and never changed: who reads it holds no lock.
+	reply *turns.Reply
+	log   turns.Log
 	// stored is how far the log is surely stored.
 	stored uint32
 	state  logState
 	// void is the offset, of a spoilt log, past which it showed what the reply does not hold.
 	void    uint32
 	spoilt  bool
-	changed chan struct{}
+	changed chan struct{} // nil: nobody waits
 	// stalls counts the calls of Stall, and stall is the last one's error.
 	stalls int
 	stall  error
@@ -59,13 +60,23 @@ var errClosed = errors.New("log has ended or moved")
 
 func newLog(hub *Hub, key turns.ConversationKey, reply turns.Reply, owned bool) *Log {
 	reply.Content = nil
-	return &Log{since: time.Now(), key: key, id: reply.ID, hub: hub, owned: owned, reply: reply, via: viaMemory, changed: make(chan struct{})}
+	return &Log{since: time.Now(), key: key, id: reply.ID, hub: hub, owned: owned, reply: &reply, via: viaMemory}
 }
 
 // wake lets everybody who waits look again. The caller holds mu.
 func (l *Log) wake() {
-	close(l.changed)
-	l.changed = make(chan struct{})
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+}
+
+// wait is closed when there is something new. The caller holds mu.
+func (l *Log) wait() <-chan struct{} {
+	if l.changed == nil {
+		l.changed = make(chan struct{})
+	}
+	return l.changed
 }
 
 // Append implements turns.LiveLog.
@@ -137,7 +148,9 @@ func (l *Log) hint() Hint { return Hint{Reply: l.id, Epoch: l.reply.Epoch, Lengt
 func (l *Log) Renewed(epoch int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.reply.Epoch = epoch
+	renewed := *l.reply
+	renewed.Epoch = epoch
+	l.reply = &renewed
 }
 
 // Tail implements turns.LiveLog.
@@ -235,7 +248,7 @@ func (l *Log) HasContent() bool {
 func (l *Log) End(reply turns.Reply) {
 	reply.Content = nil
 	own := l.hub.forget(l)
-	l.set(func() { l.state, l.reply = stateEnded, reply })
+	l.set(func() { l.state, l.reply = stateEnded, &reply })
 	if own {
 		l.hub.farewell(Hint{Reply: l.id, Epoch: reply.Epoch, Length: reply.Length})
 	}
@@ -280,10 +293,10 @@ type view struct {
 	pieces []turns.Piece
 	// behind says that the offset lies before what is in memory.
 	behind  bool
-	reply   turns.Reply
+	reply   *turns.Reply
 	state   logState
-	void    bool // the log showed the follower what the reply does not hold
-	changed <-chan struct{}
+	void    bool            // the log showed the follower what the reply does not hold
+	changed <-chan struct{} // nil where there are pieces
 	stalls  int
 	stall   error
 	// at and via are those of the log's newest text, if that is among the pieces.
@@ -297,12 +310,13 @@ type view struct {
 func (l *Log) read(offset uint32, max int, started bool) (view, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := view{reply: l.reply, state: l.state, changed: l.changed, stalls: l.stalls, stall: l.stall}
+	v := view{reply: l.reply, state: l.state, stalls: l.stalls, stall: l.stall}
 	v.void = l.spoilt && offset > l.void
 	if offset > l.log.Len() {
 		if l.owned && l.reply.Epoch <= 1 && l.state == stateOpen && !started {
 			return v, turns.ErrBadOffset
 		}
+		v.changed = l.wait()
 		return v, nil
 	}
 	var err error
@@ -312,6 +326,9 @@ func (l *Log) read(offset uint32, max int, started bool) (view, error) {
 	}
 	if errors.Is(err, turns.ErrDropped) {
 		v.behind, err = true, nil
+	}
+	if len(v.pieces) == 0 {
+		v.changed = l.wait()
 	}
 	return v, err
 }

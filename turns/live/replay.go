@@ -10,7 +10,7 @@ func (f *follower) replay(reply turns.Reply) (again bool, err error) {
 	if err != nil || reply.Status == turns.StatusComplete && f.offset > reply.Length {
 		return false, badCursor()
 	}
-	if f.start(reply) && f.grow(pieces) {
+	if f.start(&reply) && f.grow(pieces) {
 		return f.end(reply), nil
 	}
 	return false, nil
