@@ -137,6 +137,17 @@ type LedgerQuery struct {
 	Limit     int
 }
 
+// begun is the query with its two beginnings made one, the later. A database looks for only one of two in its index and then reads all
+// that is between them.
+func (q LedgerQuery) begun() LedgerQuery {
+	if q.AfterTime.Before(q.Filter.From) {
+		q.AfterTime, q.AfterID = q.Filter.From, CallID{} // every call at that time has a greater id
+	} else {
+		q.Filter.From = q.AfterTime
+	}
+	return q
+}
+
 // LedgerCall is a row of the ledger.
 type LedgerCall struct {
 	ID           CallID

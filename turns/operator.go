@@ -93,7 +93,7 @@ func (s *Service) ListCalls(ctx context.Context, caller Caller, f CallFilter, si
 	if q.AfterTime, q.AfterID.UUID, err = parsePlace(callPage, token); err != nil {
 		return nil, "", err
 	}
-	calls, err := s.store.ListCalls(ctx, q)
+	calls, err := s.store.ListCalls(ctx, q.begun())
 	if err != nil || len(calls) <= size {
 		return calls, "", err
 	}
