@@ -135,8 +135,8 @@ func (f *filler) learn(conn *pgx.Conn) error {
 	if f.known.Turns, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID]); err != nil {
 		return err
 	}
-	err = conn.QueryRow(f.ctx, `SELECT bool_and(t.input_hash = `+hashSQL("c.conversation_id")+` AND t.conversation_key = `+keySQL("c.tenant", "c.conversation_id")+`)
-		FROM turns t JOIN conversations c USING (conversation_key) WHERE t.role = 'user'`).Scan(&hashed)
+	err = conn.QueryRow(f.ctx, `SELECT bool_and(t.input_hash = `+hashSQL("c.conversation_id")+`
+		AND t.conversation_key = `+keySQL("c.tenant", "c.conversation_id")+`) FROM turns t JOIN conversations c USING (conversation_key) WHERE t.role = 'user'`).Scan(&hashed)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,8 @@ func (f *filler) learn(conn *pgx.Conn) error {
 	}
 	for _, c := range copied {
 		// Vacuum would look at what is not indexed yet, beside those that write.
-		_, err := conn.Exec(f.ctx, fmt.Sprintf("CREATE TABLE seed_%[1]s AS SELECT * FROM %[1]s; ALTER TABLE %[1]s SET (autovacuum_enabled = off)", c.table))
+		_, err := conn.Exec(f.ctx, fmt.Sprintf(
+			"CREATE TABLE seed_%[1]s AS SELECT * FROM %[1]s; ALTER TABLE %[1]s SET (autovacuum_enabled = off)", c.table))
 		if err != nil {
 			return err
 		}
@@ -181,12 +182,14 @@ func (f *filler) nothingElse(conn *pgx.Conn) error {
 
 // keySQL is the key of a conversation, as turns.KeyOf makes it.
 func keySQL(tenant, id string) string {
-	return fmt.Sprintf("encode(substring(sha256(int8send(length(%[1]s)) || convert_to(%[1]s, 'UTF8') || uuid_send(%[2]s)), 1, 16), 'hex')::uuid", tenant, id)
+	hash := fmt.Sprintf("sha256(int8send(length(%[1]s)) || convert_to(%[1]s, 'UTF8') || uuid_send(%[2]s))", tenant, id)
+	return fmt.Sprintf("encode(substring(%s, 1, 16), 'hex')::uuid", hash)
 }
 
 // hashSQL is the hash of an input that says load.Ask in a conversation, as turns.HashInput makes it.
 func hashSQL(id string) string {
-	return fmt.Sprintf(`(convert_to('%s', 'UTF8') || sha256('%s'::bytea || uuid_send(%s) || '\x%x'::bytea))`, hashName, hashHead, id, hashTail())
+	return fmt.Sprintf(`(convert_to('%s', 'UTF8') || sha256('%s'::bytea || uuid_send(%s) || '\x%x'::bytea))`,
+		hashName, hashHead, id, hashTail())
 }
 
 // column is one of a table.
@@ -285,11 +288,13 @@ func (f *filler) takeKeys(conn *pgx.Conn) ([]tableKey, error) {
 	}
 	rows, err := conn.Query(f.ctx, `
 SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname),
-	format('ALTER TABLE %s ADD CONSTRAINT %I %s', conrelid::regclass, conname, pg_get_constraintdef(oid)), CASE contype WHEN 'f' THEN 1 ELSE 2 END AS turn, conname::text
+	format('ALTER TABLE %s ADD CONSTRAINT %I %s', conrelid::regclass, conname, pg_get_constraintdef(oid)),
+	CASE contype WHEN 'f' THEN 1 ELSE 2 END AS turn, conname::text
 FROM pg_constraint WHERE conrelid = ANY($1::regclass[]) AND contype IN ('p', 'u', 'f')
 UNION ALL
 SELECT format('DROP INDEX %s', indexrelid::regclass), pg_get_indexdef(indexrelid), 3, indexrelid::regclass::text
-FROM pg_index WHERE indrelid = ANY($1::regclass[]) AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid AND contype IN ('p', 'u'))
+FROM pg_index WHERE indrelid = ANY($1::regclass[])
+	AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid AND contype IN ('p', 'u'))
 ORDER BY turn, 4`, tables)
 	if err != nil {
 		return nil, err
@@ -323,7 +328,8 @@ func (f *filler) giveKeys(conn *pgx.Conn, keys []tableKey) error {
 // vacuum leaves the tables as they are where they have been for long, and says when their calls were made.
 func (f *filler) vacuum(conn *pgx.Conn) error {
 	for _, c := range copied {
-		if _, err := conn.Exec(f.ctx, fmt.Sprintf("DROP TABLE seed_%[1]s; ALTER TABLE %[1]s RESET (autovacuum_enabled)", c.table)); err != nil {
+		_, err := conn.Exec(f.ctx, fmt.Sprintf("DROP TABLE seed_%[1]s; ALTER TABLE %[1]s RESET (autovacuum_enabled)", c.table))
+		if err != nil {
 			return err
 		}
 	}

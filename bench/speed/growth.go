@@ -86,7 +86,8 @@ func enoughDisk(dir string, need int64) error {
 		return err
 	}
 	if free := int64(fs.Bavail) * fs.Bsize; free < need { //nolint:gosec // disks are smaller
-		return fmt.Errorf("%s has %.0f GB free and %.0f GB are needed: set TMPDIR to a larger disk, or ROWS to fewer rows", dir, float64(free)/1e9, float64(need)/1e9)
+		return fmt.Errorf("%s has %.0f GB free and %.0f GB are needed: set TMPDIR to a larger disk, or ROWS to fewer rows",
+			dir, float64(free)/1e9, float64(need)/1e9)
 	}
 	return nil
 }
@@ -172,7 +173,8 @@ func (g *growing) sizes(dbs []*grown) error {
 // relationSizes are those of the tables that grow, and of their indexes as "table.index".
 func relationSizes(ctx context.Context, conn *pgx.Conn) (map[string]int64, error) {
 	rows, err := conn.Query(ctx, `
-SELECT relname::text, pg_table_size(oid) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> 'goose_db_version'
+SELECT relname::text, pg_table_size(oid) FROM pg_class
+WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> 'goose_db_version'
 UNION ALL SELECT format('%s.%s', indrelid::regclass, indexrelid::regclass), pg_relation_size(indexrelid)
 FROM pg_index JOIN pg_class ON pg_class.oid = indrelid WHERE relnamespace = 'public'::regnamespace AND relname <> 'goose_db_version'`)
 	if err != nil {
@@ -301,7 +303,8 @@ func (g *growing) judge(probe probe, costs []map[string]callCost) {
 	cpu, _, _ := of(func(c callCost) float64 { return c.CPU })
 	g.report.add(Figure{
 		Name: probe.shape, Value: ratio, Goal: probe.goal, AtMost: true,
-		Of: fmt.Sprintf("p50 of large %.2f ms, small %.2f ms; statements %.2f times, CPU of Postgres %.2f times", large, small, executed, cpu),
+		Of: fmt.Sprintf("p50 of large %.2f ms, small %.2f ms; statements %.2f times, CPU of Postgres %.2f times",
+			large, small, executed, cpu),
 	})
 	pages, large, small := of(func(c callCost) float64 { return c.Pages })
 	g.report.add(Figure{

@@ -55,10 +55,12 @@ func (b *bench) memory() error {
 	if err != nil {
 		return err
 	}
-	b.report.note("idle_stream_kib", map[string]float64{"turnd": turndKiB, "relay": relayKiB, "of_a_reply": replyKiB, "of_its_stream": turndKiB - replyKiB})
+	b.report.note("idle_stream_kib", map[string]float64{
+		"turnd": turndKiB, "relay": relayKiB, "of_a_reply": replyKiB, "of_its_stream": turndKiB - replyKiB,
+	})
 	b.report.add(Figure{
 		Name: "idle_stream", Goal: 1.3, AtMost: true, Value: turndKiB / relayKiB,
-		Of: fmt.Sprintf("of %d open streams each takes: turnd %.1f KiB, of which its reply %.1f KiB and the stream itself %.1f KiB; relay %.1f KiB",
+		Of: fmt.Sprintf("of %d open streams each takes: turnd %.1f KiB (its reply %.1f, the stream itself %.1f), relay %.1f KiB",
 			n, turndKiB, replyKiB, turndKiB-replyKiB, relayKiB),
 	})
 	// Replies go on without their clients, and a service that drains waits for them.

@@ -132,7 +132,8 @@ func (k *soaking) play(span, every time.Duration) error {
 			if o.err != nil {
 				return o.err
 			}
-			fmt.Printf("%d turns of all kinds, %.0f a second, CPU a turn, ms: %s\n", o.result.Turns, o.result.PerSecond(), cpuWords(o.result.CPU))
+			fmt.Printf("%d turns of all kinds, %.0f a second, CPU a turn, ms: %s\n",
+				o.result.Turns, o.result.PerSecond(), cpuWords(o.result.CPU))
 			k.report.note("load", o.result)
 		}
 		break
@@ -155,7 +156,8 @@ func (k *soaking) settled(patience time.Duration, as held) (h held, err error) {
 		}
 		done := h.Goroutines == last.Goroutines && h.FDs == last.FDs && h.Connections == last.Connections
 		if as.Goroutines > 0 {
-			done = h.Goroutines <= as.Goroutines+slackGoroutines && h.FDs <= as.FDs+slackFDs && h.Connections <= as.Connections+slackConnections
+			done = h.Goroutines <= as.Goroutines+slackGoroutines && h.FDs <= as.FDs+slackFDs &&
+				h.Connections <= as.Connections+slackConnections
 		}
 		if done || time.Now().After(deadline) {
 			return h, nil
@@ -223,7 +225,8 @@ func (k *soaking) judgeTables(late []held) {
 	first, last := late[0], late[len(late)-1]
 	k.report.add(Figure{
 		Name: "bytes_a_turn", Value: last.bytesATurn()/first.bytesATurn() - 1, Goal: soakBytesGrowth, AtMost: true,
-		Of: fmt.Sprintf("tables and indexes for one row of turns: %.0f bytes at %.1f min, %.0f at %.1f min", first.bytesATurn(), first.Minutes, last.bytesATurn(), last.Minutes),
+		Of: fmt.Sprintf("tables and indexes for one row of turns: %.0f bytes at %.1f min, %.0f at %.1f min",
+			first.bytesATurn(), first.Minutes, last.bytesATurn(), last.Minutes),
 	})
 	k.report.add(Figure{
 		Name: "dead", Value: median(valuesOf(late, held.deadShare)), Goal: soakDead, AtMost: true,
@@ -231,7 +234,8 @@ func (k *soaking) judgeTables(late []held) {
 	})
 	k.report.add(Figure{
 		Name: "chunks_mb", Value: last.Chunks / 1e6, Goal: soakChunksMB, AtMost: true,
-		Of: fmt.Sprintf("the table of chunks, which all go when their reply ends, with its index; %.0f%% of updates of turns were HOT", 100*last.HOT),
+		Of: fmt.Sprintf("the table of chunks, which all go when their reply ends, and its index; %.0f%% of updates of turns were HOT",
+			100*last.HOT),
 	})
 }
 
@@ -241,7 +245,8 @@ func (k *soaking) draw() error {
 	for _, c := range heldColumns {
 		charts = append(charts, plot.Chart{Title: c.title, Values: valuesOf(k.seen, func(h held) float64 { return c.of(h) / c.unit })})
 	}
-	svg := plot.SVG("soak: one turnd under a steady mixed load", "minutes", valuesOf(k.seen, func(h held) float64 { return h.Minutes }), charts)
+	minutes := valuesOf(k.seen, func(h held) float64 { return h.Minutes })
+	svg := plot.SVG("soak: one turnd under a steady mixed load", "minutes", minutes, charts)
 	file := filepath.Join(filepath.Dir(k.self), "soak.svg")
 	if err := os.WriteFile(file, []byte(svg), 0o644); err != nil { //nolint:gosec // a drawing is no secret
 		return err

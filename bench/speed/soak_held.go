@@ -120,7 +120,8 @@ func numberIn(page []byte, line *regexp.Regexp) (float64, error) {
 // stored asks the database. Its counts of rows are those of its statistics, which sessions bring up to date as they rest.
 func (h *held) stored(k *soaking, conn *pgx.Conn) error {
 	err := conn.QueryRow(k.ctx, `
-SELECT (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'),
+SELECT (SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'),
 	sum(pg_table_size(relid)), sum(pg_indexes_size(relid)), sum(pg_total_relation_size(relid)) FILTER (WHERE relname = 'reply_chunks'),
 	sum(n_tup_ins) FILTER (WHERE relname = 'turns'), sum(n_live_tup) FILTER (WHERE relname <> 'reply_chunks'),
 	sum(n_dead_tup) FILTER (WHERE relname <> 'reply_chunks'), sum(n_dead_tup),

@@ -67,7 +67,8 @@ func (d *database) watch(ctx context.Context, name string, warm, window time.Dur
 		}
 		s.spare = (idleThen - idle) / max(1, allThen-all)
 		after, err := readStops(ctx, conn)
-		s.syncs, s.wal, s.pages, s.commits = after.syncs-before.syncs, after.wal-before.wal, after.pages-before.pages, after.commits-before.commits
+		s.syncs, s.wal = after.syncs-before.syncs, after.wal-before.wal
+		s.pages, s.commits = after.pages-before.pages, after.commits-before.commits
 		return err
 	})
 	return s, err
@@ -99,8 +100,8 @@ func (s *stops) sample(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func readStops(ctx context.Context, conn *pgx.Conn) (s stops, err error) {
-	err = conn.QueryRow(ctx, `SELECT wal_sync, wal_bytes::float8, wal_fpi, (SELECT xact_commit FROM pg_stat_database WHERE datname = current_database())
-		FROM pg_stat_wal`).Scan(&s.syncs, &s.wal, &s.pages, &s.commits)
+	err = conn.QueryRow(ctx, `SELECT wal_sync, wal_bytes::float8, wal_fpi,
+		(SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()) FROM pg_stat_wal`).Scan(&s.syncs, &s.wal, &s.pages, &s.commits)
 	return s, err
 }
 

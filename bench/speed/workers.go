@@ -37,7 +37,8 @@ func workers(s *stage) error {
 	if machine.Idle, err = w.idle(); err != nil {
 		return err
 	}
-	fmt.Printf("machine: %.0f cores; its disk flushes %.0f times a second; a worker with nothing to do takes %.4f cores\n", machine.Cores, machine.Syncs, machine.Idle)
+	fmt.Printf("machine: %.0f cores; its disk flushes %.0f times a second; a worker with nothing to do takes %.4f cores\n",
+		machine.Cores, machine.Syncs, machine.Idle)
 	for _, scene := range []struct {
 		name, shape string
 		clients     int
@@ -224,8 +225,8 @@ func medianPoint(workers int, points []demand.Point) demand.Point {
 		return median(values)
 	}
 	return demand.Point{
-		Workers: workers, PerSecond: of(func(p demand.Point) float64 { return p.PerSecond }), Worker: of(func(p demand.Point) float64 { return p.Worker }),
-		Store: of(func(p demand.Point) float64 { return p.Store }), Other: of(func(p demand.Point) float64 { return p.Other }),
+		Workers: workers, PerSecond: of(func(p demand.Point) float64 { return p.PerSecond }),
+		Worker: of(func(p demand.Point) float64 { return p.Worker }), Store: of(func(p demand.Point) float64 { return p.Store }), Other: of(func(p demand.Point) float64 { return p.Other }),
 		Syncs: of(func(p demand.Point) float64 { return p.Syncs }), Spare: of(func(p demand.Point) float64 { return p.Spare }),
 	}
 }
@@ -240,12 +241,13 @@ var clusters = []demand.Cluster{
 // judge makes the model of the first point, prints what it says of the others and beyond, and adds its errors as figures.
 func (w *crew) judge(name string, machine demand.Machine, points []demand.Point) {
 	m := demand.Model{Machine: machine, One: points[0]}
-	fmt.Printf("--- model of %s, made of one worker: a turn takes %.2f ms of CPU (turnd %.2f, Postgres %.2f, the rest %.2f) and %.2f flushes\n",
+	fmt.Printf("--- model of %s, made of one worker: a turn takes %.2f ms of CPU (turnd %.2f, Postgres %.2f, the rest %.2f), %.2f flushes\n",
 		name, 1000*m.One.CPU(), 1000*m.One.Worker, 1000*m.One.Store, 1000*m.One.Other, m.One.Syncs)
 	for _, p := range points {
 		at := m.At(p.Workers)
-		fmt.Printf("%d workers: measured %.0f turns/s with %.0f%% of the cores and %.0f%% of them idle, %.2f ms of CPU a turn; foretold %.0f, stopped by %s; off by %+.1f%%\n",
-			p.Workers, p.PerSecond, 100*m.Busy(p), 100*p.Spare, 1000*p.CPU(), at.PerSecond, at.What, 100*m.Error(p))
+		fmt.Printf("%d workers: measured %.0f turns/s with %.0f%% of the cores and %.0f%% of them idle, %.2f ms of CPU a turn; ",
+			p.Workers, p.PerSecond, 100*m.Busy(p), 100*p.Spare, 1000*p.CPU())
+		fmt.Printf("foretold %.0f, stopped by %s; off by %+.1f%%\n", at.PerSecond, at.What, 100*m.Error(p))
 		if p.Workers > 1 {
 			w.report.add(Figure{
 				Name: fmt.Sprintf("%s_model_%d", name, p.Workers), Value: math.Abs(m.Error(p)), Goal: modelError, AtMost: true,
@@ -253,7 +255,7 @@ func (w *crew) judge(name string, machine demand.Machine, points []demand.Point)
 			})
 		}
 	}
-	fmt.Println("extrapolated, not measured: stores sharded by conversation, with machines of their own; a turn is taken to demand what it does here")
+	fmt.Println("extrapolated, not measured: stores sharded by conversation, on machines of their own, a turn demanding what it does here")
 	far := map[string]demand.Bound{}
 	for _, c := range clusters {
 		at := m.Extrapolate(c)
