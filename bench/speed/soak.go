@@ -31,6 +31,9 @@ const (
 	soakChunksMB    = 64
 )
 
+// soakLimits give the model a window that long conversations soon fill: without one their requests would grow, and the load with them.
+const soakLimits = ", limits: {window_tokens: 8000, max_output_tokens: 500}"
+
 // soak loads one service steadily for a while, watches what it holds, and judges whether that is flat, and goes away with the load.
 func soak(s *stage) error {
 	span, every, err := soakPace(s.short)
@@ -43,11 +46,16 @@ func soak(s *stage) error {
 	if err != nil {
 		return err
 	}
-	turnd, err := s.service(provider.Addr, nil, "--ops-listen", "127.0.0.1:0")
+	database := s.name("soak")
+	dsn, err := s.pg.create(s.ctx, database)
 	if err != nil {
 		return err
 	}
-	k := &soaking{bench: &bench{stage: s, report: s.newReport()}, turnd: turnd, database: s.pg.made[0], spec: load.Spec{
+	turnd, err := s.serviceOn(dsn, modelsOf(provider.Addr, soakLimits), nil, "--ops-listen", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	k := &soaking{bench: &bench{stage: s, report: s.newReport()}, turnd: turnd, database: database, spec: load.Spec{
 		Shape: load.Mix, Target: turnd.Listen, Clients: soakClients, Conns: 2, Deltas: streamDeltas, Rest: soakRest,
 		Watch: map[string]int{"turnd": turnd.PID(), "postgres": s.pg.server.PID(), "provider": provider.PID()},
 	}}
