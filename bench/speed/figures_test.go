@@ -42,6 +42,8 @@ func TestAFigureFallsByMoreThanATenth(t *testing.T) {
 	require.True(t, late(2.3, 3).fell(late(2, 3)))
 	require.False(t, late(4, 6).fell(late(2, 3))) // on a disk that is half as fast
 	require.False(t, ratio(1).fell(Figure{}))     // not recorded
+	require.False(t, late(0.01, 1).fell(late(0, 1)))
+	require.False(t, late(-0.1, 1).fell(late(-0.1, 1)))
 }
 
 func TestAPeerThatDidNothingOrFailedIsNotMeasured(t *testing.T) {

@@ -38,7 +38,7 @@ func recorded(name string) (map[string]Figure, error) {
 // fell says whether a figure is worse than one that was recorded by more than it may be. Both are taken to their goals, since
 // those of some are measured too.
 func (f Figure) fell(from Figure) bool {
-	if from.Goal == 0 || f.Goal == 0 {
+	if from.Goal == 0 || f.Goal == 0 || from.Value <= 0 { // to nothing there is no ratio: its goal alone counts
 		return false
 	}
 	now, then := f.Value/f.Goal, from.Value/from.Goal
