@@ -30,8 +30,11 @@ CREATE TABLE conversations (
     CONSTRAINT conversations_erased CHECK (erased_at IS NULL OR deleted_at IS NOT NULL)
 );
 
+-- An index that says IS NOT NULL of its column serves only statements that compare it. A row is found by its whole key,
+-- and in tables that are small, or that no sample was taken of yet, every index that fits a part of a condition seems as
+-- good. Plans are kept, so one made for an empty table must be good for a large one.
 CREATE INDEX conversations_last_used ON conversations (tenant, subject, update_time DESC, conversation_key DESC)
-    WHERE deleted_at IS NULL;
+    WHERE deleted_at IS NULL AND tenant IS NOT NULL;
 
 -- What was deleted and still has content: erasing goes on in pieces, by whichever worker.
 CREATE INDEX conversations_to_erase ON conversations (deleted_at) WHERE deleted_at IS NOT NULL AND erased_at IS NULL;
@@ -106,17 +109,15 @@ CREATE TABLE turns (
     create_time          timestamptz NOT NULL,
     end_time             timestamptz,
     PRIMARY KEY (conversation_key, id),
-    CONSTRAINT turns_seq UNIQUE (conversation_key, seq),
-    CONSTRAINT turns_attempt UNIQUE (conversation_key, responds_to, attempt),
-    -- Checked at commit, since one statement inserts a reply before the user turn that it answers.
+    -- Checked at commit, since one statement inserts a reply before the user turn that it answers. A reply hangs below that
+    -- turn, so one reference tells of both.
     CONSTRAINT turns_parent FOREIGN KEY (conversation_key, parent_id)
-        REFERENCES turns (conversation_key, id) DEFERRABLE INITIALLY DEFERRED,
-    CONSTRAINT turns_responds_to FOREIGN KEY (conversation_key, responds_to)
         REFERENCES turns (conversation_key, id) DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT turns_role CHECK (role IN ('user', 'assistant')),
     CONSTRAINT turns_user CHECK (role <> 'user' OR (responds_to IS NULL AND status IS NULL AND input_hash IS NOT NULL)),
     CONSTRAINT turns_assistant CHECK (role <> 'assistant' OR (
-        responds_to IS NOT NULL AND status IS NOT NULL AND attempt >= 1 AND epoch >= 1 AND owner IS NOT NULL)),
+        responds_to IS NOT NULL AND parent_id IS NOT NULL AND parent_id = responds_to
+        AND status IS NOT NULL AND attempt >= 1 AND epoch >= 1 AND owner IS NOT NULL)),
     CONSTRAINT turns_status CHECK (status IN ('in_flight', 'complete', 'held', 'abandoned')),
     CONSTRAINT turns_reason CHECK ((status IS NOT DISTINCT FROM 'abandoned') = (reason <> '')),
     CONSTRAINT turns_reasons CHECK (reason IN ('', 'lease_expired', 'provider_error', 'provider_refused', 'ambiguous',
@@ -132,6 +133,10 @@ CREATE TABLE turns (
 -- that begins with the conversation seems as good, and reads all of it for each row. Without a sample it is taken to be long.
 ALTER TABLE turns ALTER COLUMN conversation_key SET STATISTICS 0;
 
+CREATE UNIQUE INDEX turns_seq ON turns (conversation_key, seq) WHERE seq IS NOT NULL;
+
+CREATE UNIQUE INDEX turns_attempt ON turns (conversation_key, responds_to, attempt) WHERE responds_to IS NOT NULL;
+
 -- The arbiter of every claim: a user turn has at most one reply that is not abandoned.
 CREATE UNIQUE INDEX one_live_reply_per_user_turn ON turns (conversation_key, responds_to)
     WHERE role = 'assistant' AND status <> 'abandoned';
@@ -145,14 +150,17 @@ CREATE INDEX turns_in_line ON turns (conversation_key, seq) WHERE role = 'user' 
 -- The turns whose reply was stopped for another one.
 CREATE INDEX turns_stopped_for ON turns (conversation_key, stopped_for) WHERE stopped_for IS NOT NULL;
 
--- What hangs below a row, in order: of very many siblings the newest are found without reading the others.
-CREATE INDEX turns_below ON turns (conversation_key, parent_id, seq);
+-- What hangs below a row or below none, in order: of very many siblings the newest are found without reading the others.
+CREATE INDEX turns_below ON turns (conversation_key, parent_id, seq) WHERE parent_id IS NOT NULL;
+
+CREATE INDEX turns_at_the_top ON turns (conversation_key, seq) WHERE parent_id IS NULL;
 
 -- These two serve sweeps. They name the role so that a guard on the status alone does not imply their predicate: a write
 -- that knows its row by key must never be planned as a walk over all that is running.
-CREATE INDEX turns_running_by_owner ON turns (owner) WHERE role = 'assistant' AND status = 'in_flight';
+CREATE INDEX turns_running_by_owner ON turns (owner) WHERE role = 'assistant' AND status = 'in_flight' AND owner IS NOT NULL;
 
-CREATE INDEX turns_running_by_deadline ON turns (deadline_at) WHERE role = 'assistant' AND status = 'in_flight';
+CREATE INDEX turns_running_by_deadline ON turns (deadline_at)
+    WHERE role = 'assistant' AND status = 'in_flight' AND deadline_at IS NOT NULL;
 
 -- What is held is rare, and is looked for by when it is to be asked for, or in the order in which it came.
 CREATE INDEX turns_held_by_lookup ON turns (next_lookup_at) WHERE role = 'assistant' AND status = 'held';
@@ -222,9 +230,9 @@ CREATE TABLE provider_calls (
     CONSTRAINT provider_calls_body CHECK (class = '' OR request_body IS NULL)
 ) WITH (fillfactor = 80);
 
-CREATE INDEX provider_calls_of_reply ON provider_calls (conversation_key, reply_id);
+CREATE INDEX provider_calls_of_reply ON provider_calls (conversation_key, reply_id) WHERE reply_id IS NOT NULL;
 
-CREATE INDEX provider_calls_of_tenant ON provider_calls (tenant, create_time, call_id);
+CREATE INDEX provider_calls_of_tenant ON provider_calls (tenant, create_time, call_id) WHERE tenant IS NOT NULL;
 
 -- Who took over a reply from whom, once for each epoch that it came to after its first. The statement that raises the epoch
 -- writes it, so no other one takes longer.

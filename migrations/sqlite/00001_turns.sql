@@ -108,15 +108,15 @@ CREATE TABLE turns (
     PRIMARY KEY (conversation_key, id),
     CONSTRAINT turns_seq UNIQUE (conversation_key, seq),
     CONSTRAINT turns_attempt UNIQUE (conversation_key, responds_to, attempt),
-    -- Checked at commit, since one statement inserts a reply before the user turn that it answers.
+    -- Checked at commit, since one statement inserts a reply before the user turn that it answers. A reply hangs below that
+    -- turn, so one reference tells of both.
     CONSTRAINT turns_parent FOREIGN KEY (conversation_key, parent_id)
-        REFERENCES turns (conversation_key, id) DEFERRABLE INITIALLY DEFERRED,
-    CONSTRAINT turns_responds_to FOREIGN KEY (conversation_key, responds_to)
         REFERENCES turns (conversation_key, id) DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT turns_role CHECK (role IN ('user', 'assistant')),
     CONSTRAINT turns_user CHECK (role <> 'user' OR (responds_to IS NULL AND status IS NULL AND input_hash IS NOT NULL)),
     CONSTRAINT turns_assistant CHECK (role <> 'assistant' OR (
-        responds_to IS NOT NULL AND status IS NOT NULL AND attempt >= 1 AND epoch >= 1 AND owner IS NOT NULL)),
+        responds_to IS NOT NULL AND parent_id IS NOT NULL AND parent_id = responds_to
+        AND status IS NOT NULL AND attempt >= 1 AND epoch >= 1 AND owner IS NOT NULL)),
     CONSTRAINT turns_status CHECK (status IN ('in_flight', 'complete', 'held', 'abandoned')),
     CONSTRAINT turns_reason CHECK ((status IS 'abandoned') = (reason <> '')),
     CONSTRAINT turns_reasons CHECK (reason IN ('', 'lease_expired', 'provider_error', 'provider_refused', 'ambiguous',

@@ -7,7 +7,9 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-// A call to add is a part of a statement's items: callArrays are its parameters and callNames the columns they become.
+// A call to add is a part of a statement's items: callArrays are its parameters and callNames the columns they become, and
+// callOfItem are those columns of item i, counted from 1. A statement with many columns takes them so: unnest builds a table
+// for each array first.
 // openColumns are what a new row of the ledger is made of: what it takes from its reply, and then fromCall.
 const (
 	callArrays = ` @call::uuid[], @number::int[], @first::bool[], @layer::text[], @idempotency_key::text[], @request_bytes::bigint[],
@@ -16,6 +18,15 @@ const (
 
 	callNames = `call_id, number, first, layer, idempotency_key, request_bytes, call_endpoint, call_provider, call_model,
 		call_provider_model, credential, call_hash, call_builder, call_body, unsent`
+
+	callOfItem = `
+		(@call::uuid[])[i] AS call_id, (@number::int[])[i] AS number, (@first::bool[])[i] AS first,
+		(@layer::text[])[i] AS layer, (@idempotency_key::text[])[i] AS idempotency_key,
+		(@request_bytes::bigint[])[i] AS request_bytes, (@call_endpoint::text[])[i] AS call_endpoint,
+		(@call_provider::text[])[i] AS call_provider, (@call_model::text[])[i] AS call_model,
+		(@call_provider_model::text[])[i] AS call_provider_model, (@credential::text[])[i] AS credential,
+		(@call_hash::bytea[])[i] AS call_hash, (@call_builder::int[])[i] AS call_builder,
+		(@call_body::bytea[])[i] AS call_body, (@unsent::bool[])[i] AS unsent`
 
 	openColumns = `conversation_key, tenant, conversation_id, turn_id, generation, reply_id, epoch, create_time, call_id,
 		number, first, layer, endpoint, provider, model, provider_model, credential, idempotency_key, request_hash, builder_version,

@@ -20,85 +20,90 @@ import (
 // moves, the superseded reply frees the slot, and the new one is inserted from what that returned, so that the unique
 // indexes never see two. They have the last word: a conflict with one undoes the statement, so that a conversation never
 // moves without its reply. All rows of an item carry one time, taken once its owner is known to live.
+//
+// Items are in the order of their conversations, and each locks all that it needs before the next one does, from the
+// conversation down.
 const claim = `
-WITH item AS (
-	SELECT * FROM unnest(@n::int[], @key::uuid[], @tenant::text[], @subject::text[], @conversation::uuid[],
-		@expect::bigint[], @next_seq::bigint[], @turn::uuid[], @is_new::bool[], @starts::bool[], @parent::uuid[], @input_hash::bytea[],
-		@content::text[], @options::text[], @supersede::uuid[], @reply::uuid[], @reply_options::text[], @attempt::int[], @generation::int[], @epoch::bigint[], @owner::uuid[],
-		@endpoint::text[], @provider::text[], @model::text[], @provider_model::text[], @calls::int[], @waited_us::bigint[],
-		@request_hash::bytea[], @builder_version::int[], @window_start::uuid[], @deadline_us::bigint[], @grace_us::bigint[],
-		@on_ambiguous::text[], @on_partial::text[], @defaults_version::int[], @traceparent::text[],` + callArrays + `)
-	AS i (n, conversation_key, tenant, subject, conversation_id, expect, next_seq, turn_id, is_new, starts, parent_id, input_hash,
-		content, options, supersede, reply_id, reply_options, attempt, generation, epoch, owner, endpoint, provider, model, provider_model, calls, waited_us,
-		request_hash, builder_version, window_start, deadline_us, grace_us,
-		on_ambiguous, on_partial, defaults_version, traceparent, ` + callNames + `)
-), living AS (
+WITH living AS (
 	SELECT w.worker_id FROM workers w
 	WHERE w.worker_id = ANY (@owner::uuid[]) AND NOT w.dead ORDER BY w.worker_id FOR KEY SHARE OF w
 ), eligible AS (
-	SELECT i.*, i.next_seq + CASE WHEN i.is_new THEN 2 ELSE 1 END AS seq_after, clock_timestamp() AS at
-	FROM item i JOIN living l ON l.worker_id = i.owner
+	SELECT i - 1 AS n, clock_timestamp() AS at,
+		(@key::uuid[])[i] AS conversation_key, (@tenant::text[])[i] AS tenant, (@subject::text[])[i] AS subject,
+		(@conversation::uuid[])[i] AS conversation_id, (@expect::bigint[])[i] AS expect,
+		(@next_seq::bigint[])[i] AS next_seq, (@turn::uuid[])[i] AS turn_id, (@is_new::bool[])[i] AS is_new,
+		(@starts::bool[])[i] AS starts, (@parent::uuid[])[i] AS parent_id, (@input_hash::bytea[])[i] AS input_hash,
+		(@content::text[])[i] AS content, (@options::text[])[i] AS options, (@supersede::uuid[])[i] AS supersede,
+		(@reply::uuid[])[i] AS reply_id, (@reply_options::text[])[i] AS reply_options, (@attempt::int[])[i] AS attempt,
+		(@generation::int[])[i] AS generation, (@epoch::bigint[])[i] AS epoch, (@owner::uuid[])[i] AS owner,
+		(@endpoint::text[])[i] AS endpoint, (@provider::text[])[i] AS provider, (@model::text[])[i] AS model,
+		(@provider_model::text[])[i] AS provider_model, (@calls::int[])[i] AS calls,
+		(@waited_us::bigint[])[i] AS waited_us, (@request_hash::bytea[])[i] AS request_hash,
+		(@builder_version::int[])[i] AS builder_version, (@window_start::uuid[])[i] AS window_start,
+		(@deadline_us::bigint[])[i] AS deadline_us, (@grace_us::bigint[])[i] AS grace_us,
+		(@on_ambiguous::text[])[i] AS on_ambiguous, (@on_partial::text[])[i] AS on_partial,
+		(@defaults_version::int[])[i] AS defaults_version, (@traceparent::text[])[i] AS traceparent,` + callOfItem + `
+	FROM generate_subscripts(@key::uuid[], 1) AS i JOIN living l ON l.worker_id = (@owner::uuid[])[i]
+	ORDER BY conversation_key
 ), made AS (
 	INSERT INTO conversations (conversation_key, tenant, subject, conversation_id, next_seq, version, leaf_id, last_turn_id,
 		create_time, update_time)
-	SELECT e.conversation_key, e.tenant, e.subject, e.conversation_id, e.seq_after, 1, e.reply_id,
+	SELECT e.conversation_key, e.tenant, e.subject, e.conversation_id, e.next_seq + e.is_new::int + 1, 1, e.reply_id,
 		CASE WHEN e.is_new THEN e.turn_id END, e.at, e.at
-	FROM eligible e WHERE e.expect = 0 ORDER BY e.conversation_key
+	FROM eligible e WHERE e.expect = 0
 	ON CONFLICT (conversation_key) DO NOTHING
 	RETURNING conversation_key
-), locked AS (
-	SELECT c.conversation_key FROM eligible e JOIN conversations c ON c.conversation_key = e.conversation_key
-	WHERE e.expect > 0 AND c.version = e.expect AND c.deleted_at IS NULL
-	ORDER BY c.conversation_key FOR NO KEY UPDATE OF c
-), asked AS (
-	SELECT u.conversation_key, u.cancelled_generation < e.generation
-		AND e.generation BETWEEN u.generation AND u.generation + 1 AND CASE WHEN e.starts THEN u.waiting <> '' OR NOT EXISTS (
-			SELECT 1 FROM turns r WHERE r.conversation_key = u.conversation_key AND r.responds_to = u.id AND r.calls > 0)
-			ELSE u.waiting = '' END AS open
-	FROM locked l JOIN eligible e ON e.conversation_key = l.conversation_key
-	JOIN turns u ON u.conversation_key = l.conversation_key AND u.id = e.turn_id
-	WHERE NOT e.is_new AND u.role = 'user' ORDER BY u.conversation_key FOR NO KEY UPDATE OF u
-), complete AS (
-	SELECT r.conversation_key FROM asked a JOIN eligible e ON e.conversation_key = a.conversation_key
-	JOIN turns r ON r.conversation_key = a.conversation_key AND r.id = e.supersede
-	WHERE a.open AND r.responds_to = e.turn_id AND r.status = 'complete'
-	ORDER BY r.conversation_key FOR NO KEY UPDATE OF r
 ), free AS (
-	SELECT l.conversation_key FROM locked l JOIN eligible e ON e.conversation_key = l.conversation_key
-	LEFT JOIN asked a ON a.conversation_key = l.conversation_key
-	LEFT JOIN complete r ON r.conversation_key = l.conversation_key
-	WHERE COALESCE(a.open, true) AND (e.supersede IS NULL OR r.conversation_key IS NOT NULL)
+	SELECT e.n, e.conversation_key, e.expect, e.next_seq + e.is_new::int + 1 AS next_seq, e.reply_id, e.at,
+		CASE WHEN e.is_new OR e.starts THEN e.turn_id END AS started
+	FROM eligible e
+	CROSS JOIN LATERAL (
+		SELECT c.conversation_key FROM conversations c
+		WHERE c.conversation_key = e.conversation_key AND c.version = e.expect AND c.deleted_at IS NULL FOR NO KEY UPDATE) c
+	LEFT JOIN LATERAL (
+		SELECT u.cancelled_generation < e.generation AND e.generation BETWEEN u.generation AND u.generation + 1
+			AND CASE WHEN e.starts THEN u.waiting <> '' OR (
+				SELECT true FROM turns r
+				WHERE r.conversation_key = e.conversation_key AND r.responds_to = e.turn_id AND r.calls > 0 LIMIT 1) IS NULL
+			ELSE u.waiting = '' END AS open
+		FROM turns u
+		WHERE NOT e.is_new AND u.conversation_key = c.conversation_key AND u.id = e.turn_id AND u.role = 'user'
+		FOR NO KEY UPDATE) a ON true
+	LEFT JOIN LATERAL (
+		SELECT true AS complete FROM turns r
+		WHERE a.open AND r.conversation_key = e.conversation_key AND r.id = e.supersede AND r.responds_to = e.turn_id
+			AND r.status = 'complete'
+		FOR NO KEY UPDATE) s ON true
+	WHERE e.expect > 0 AND COALESCE(a.open, true) AND (e.supersede IS NULL OR s.complete)
 ), moved AS (
-	UPDATE conversations c SET version = c.version + 1, next_seq = e.seq_after, leaf_id = e.reply_id,
-		last_turn_id = CASE WHEN e.is_new OR e.starts THEN e.turn_id ELSE c.last_turn_id END, update_time = e.at
-	FROM free f JOIN eligible e ON e.conversation_key = f.conversation_key
-	WHERE c.conversation_key = f.conversation_key AND c.version = e.expect AND c.deleted_at IS NULL
-	RETURNING c.conversation_key
+	UPDATE conversations c SET version = c.version + 1, next_seq = f.next_seq, leaf_id = f.reply_id,
+		last_turn_id = COALESCE(f.started, c.last_turn_id), update_time = f.at
+	FROM free f
+	WHERE c.conversation_key = f.conversation_key AND c.version = f.expect AND c.deleted_at IS NULL
+	RETURNING f.n
 ), decided AS (
 	SELECT e.* FROM eligible e
-	WHERE e.conversation_key IN (SELECT conversation_key FROM made UNION ALL SELECT conversation_key FROM moved)
+	WHERE e.expect = 0 AND e.conversation_key IN (SELECT conversation_key FROM made) OR e.n IN (SELECT n FROM moved)
 ), superseded AS (
 	UPDATE turns t SET status = 'abandoned', reason = 'superseded', replaced_by = d.reply_id
 	FROM decided d WHERE t.conversation_key = d.conversation_key AND t.id = d.supersede AND t.status = 'complete'
-	RETURNING t.conversation_key
-), reply AS (
-	INSERT INTO turns (conversation_key, id, role, parent_id, responds_to, seq, options, generation, status, attempt, epoch, owner,
-		endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls, waited_us,
-		create_time, deadline_at, disconnect_grace_us, on_ambiguous, on_partial, defaults_version, traceparent)
-	SELECT d.conversation_key, d.reply_id, 'assistant', d.turn_id, d.turn_id, d.seq_after - 1, d.reply_options,
-		d.generation, 'in_flight', d.attempt, d.epoch, d.owner, d.endpoint, d.provider, d.model, d.provider_model, d.request_hash, d.builder_version,
-		d.window_start, d.calls, d.waited_us, d.at, d.at + NULLIF(d.deadline_us, 0) * interval '1 microsecond', d.grace_us,
-		d.on_ambiguous, d.on_partial, d.defaults_version, d.traceparent
-	FROM decided d LEFT JOIN superseded s ON s.conversation_key = d.conversation_key
-	WHERE d.supersede IS NULL OR s.conversation_key IS NOT NULL
-	RETURNING conversation_key
+	RETURNING d.n
 ), won AS (
-	SELECT d.* FROM reply r JOIN decided d ON d.conversation_key = r.conversation_key
-), user_turn AS (
-	INSERT INTO turns (conversation_key, id, role, parent_id, seq, content, options, input_hash, generation, create_time)
-	SELECT w.conversation_key, w.turn_id, 'user', w.parent_id, w.next_seq, w.content, w.options, w.input_hash,
-		w.generation, w.at
+	SELECT d.* FROM decided d WHERE d.supersede IS NULL OR d.n IN (SELECT n FROM superseded)
+), stored AS (
+	INSERT INTO turns (conversation_key, id, role, parent_id, responds_to, seq, content, options, input_hash, generation, status,
+		attempt, epoch, owner, endpoint, provider, model, provider_model, request_hash, builder_version, window_start, calls,
+		waited_us, create_time, deadline_at, disconnect_grace_us, on_ambiguous, on_partial, defaults_version, traceparent)
+	SELECT w.conversation_key, w.turn_id, 'user', w.parent_id, NULL, w.next_seq, w.content, w.options, w.input_hash,
+		w.generation, NULL, 0, 0, NULL, '', '', '', '', NULL, 0, NULL, 0, 0, w.at, NULL, 0, '', '', 0, ''
 	FROM won w WHERE w.is_new
+	UNION ALL
+	SELECT w.conversation_key, w.reply_id, 'assistant', w.turn_id, w.turn_id, w.next_seq + w.is_new::int, '', w.reply_options,
+		NULL, w.generation, 'in_flight', w.attempt, w.epoch, w.owner, w.endpoint, w.provider, w.model, w.provider_model,
+		w.request_hash, w.builder_version, w.window_start, w.calls, w.waited_us, w.at,
+		w.at + NULLIF(w.deadline_us, 0) * interval '1 microsecond', w.grace_us, w.on_ambiguous, w.on_partial, w.defaults_version,
+		w.traceparent
+	FROM won w
 ), newer AS (
 	UPDATE turns u SET generation = w.generation, slot_version = u.slot_version + CASE WHEN w.generation > u.generation OR w.supersede IS NOT NULL THEN 1 ELSE 0 END,
 		waiting = '', parent_id = CASE WHEN w.starts THEN w.parent_id ELSE u.parent_id END

@@ -178,7 +178,7 @@ UPDATE conversations c SET version = c.version + 1, update_time = clock_timestam
 	leaf_id = CASE WHEN c.leaf_id = ANY (@turns::uuid[]) OR c.leaf_id = ANY (@replies::uuid[]) THEN @parent::uuid ELSE c.leaf_id END,
 	last_turn_id = CASE WHEN c.last_turn_id = ANY (@turns::uuid[]) THEN (
 		SELECT u.id FROM turns u WHERE u.conversation_key = @key AND u.role = 'user' AND NOT u.erased AND u.waiting = ''
-		ORDER BY u.seq DESC LIMIT 1) ELSE c.last_turn_id END
+			AND u.seq > 0 ORDER BY u.seq DESC LIMIT 1) ELSE c.last_turn_id END
 WHERE c.conversation_key = @key`
 
 // DeleteTurn implements turns.Deletions.

@@ -60,34 +60,35 @@ const (
 	cost_micros = i.cost, provider_calls = i.provider_calls`
 )
 
-// endings are the items of End, Salvage and Settle, and the calls that they close.
-const endings = outcomes + `, item AS (
-	SELECT * FROM unnest(@n::int[], @key::uuid[], @reply::uuid[], @epoch::bigint[], @owner::uuid[], @stored::bigint[],
-		@status::text[], @reason::text[], @content::text[], @length::bigint[], @stop_reason::text[], @response::text[],
-		@provider_code::text[], @retry_after_us::bigint[], @input::bigint[], @cache_read::bigint[], @cache_write::bigint[],
-		@output::bigint[], @reasoning::bigint[], @source::text[], @wasted::bigint[], @cost::bigint[], @provider_calls::int[],
-		@lookup_us::bigint[], @replaced_by::uuid[])
-	AS i (n, conversation_key, reply_id, epoch, owner, stored, status, reason, content, length, stop_reason, response_id,
-		provider_code, retry_after_us, input, cache_read, cache_write, output, reasoning, source, wasted, cost, provider_calls,
-		lookup_us, replaced_by)
+// endings are the items of End, Salvage and Settle, in the order in which their rows are to be locked, and the calls that they
+// close.
+const endings = outcomes + `, item AS MATERIALIZED (
+	SELECT
+		i - 1 AS n, (@key::uuid[])[i] AS conversation_key, (@reply::uuid[])[i] AS reply_id,
+		(@epoch::bigint[])[i] AS epoch, (@owner::uuid[])[i] AS owner, (@stored::bigint[])[i] AS stored,
+		(@status::text[])[i] AS status, (@reason::text[])[i] AS reason, (@content::text[])[i] AS content,
+		(@length::bigint[])[i] AS length, (@stop_reason::text[])[i] AS stop_reason,
+		(@response::text[])[i] AS response_id, (@provider_code::text[])[i] AS provider_code,
+		(@retry_after_us::bigint[])[i] AS retry_after_us, (@input::bigint[])[i] AS input,
+		(@cache_read::bigint[])[i] AS cache_read, (@cache_write::bigint[])[i] AS cache_write,
+		(@output::bigint[])[i] AS output, (@reasoning::bigint[])[i] AS reasoning, (@source::text[])[i] AS source,
+		(@wasted::bigint[])[i] AS wasted, (@cost::bigint[])[i] AS cost, (@provider_calls::int[])[i] AS provider_calls,
+		(@lookup_us::bigint[])[i] AS lookup_us, (@replaced_by::uuid[])[i] AS replaced_by
+	FROM generate_subscripts(@key::uuid[], 1) AS i ORDER BY conversation_key, reply_id
 )`
 
-// Only the last owner's own ending settles its reply.
+// Only the last owner's own ending settles its reply. Each row is locked as it is written, in the order of the items.
 const end = `
-WITH` + endings + `, locked AS (
-	SELECT i.* FROM item i JOIN turns t ON t.conversation_key = i.conversation_key AND t.id = i.reply_id
-	WHERE` + fence + `AND t.log_len = i.stored
-	ORDER BY t.conversation_key, t.id FOR NO KEY UPDATE OF t
-), ended AS (
+WITH` + endings + `, ended AS (
 	UPDATE turns t SET` + closing + `, stop_reason = i.stop_reason, provider_code = i.provider_code,
 		retry_after_us = i.retry_after_us, replaced_by = i.replaced_by,
 		settled_at = CASE WHEN i.reason <> 'lease_expired' THEN clock_timestamp() END,
 		provider_response_id = CASE WHEN i.response_id = '' THEN t.provider_response_id ELSE i.response_id END
-	FROM locked i WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id
+	FROM item i WHERE t.conversation_key = i.conversation_key AND t.id = i.reply_id AND` + fence + `AND t.log_len = i.stored
 	RETURNING i.n, t.conversation_key, t.id, t.end_time, t.status = 'held' AS keeps
 ),` + dropAndClose + `
-SELECT n, end_time, EXISTS (
-	SELECT 1 FROM turns q WHERE q.conversation_key = e.conversation_key AND q.role = 'user' AND q.waiting <> '') AS in_line
+SELECT n, end_time, (SELECT true FROM turns q
+	WHERE q.conversation_key = e.conversation_key AND q.role = 'user' AND q.waiting <> '' LIMIT 1) IS NOT NULL AS in_line
 FROM ended e`
 
 type endRow struct {

@@ -35,7 +35,7 @@ WHERE k.conversation_key = @key AND k.reply_id = d.reply_id AND k.start_offset =
 // may have an earlier one than the reply that it was put below, so what is still below a row that goes is cut off.
 const eraseRows = `
 WITH newest AS (
-	SELECT id FROM turns WHERE conversation_key = @key ORDER BY seq DESC LIMIT @limit
+	SELECT id FROM turns WHERE conversation_key = @key AND seq > 0 ORDER BY seq DESC LIMIT @limit
 ), cut AS (
 	UPDATE turns u SET parent_id = NULL FROM newest n
 	WHERE u.conversation_key = @key AND u.parent_id = n.id AND u.role = 'user' AND u.id NOT IN (SELECT id FROM newest)

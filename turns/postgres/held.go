@@ -79,7 +79,7 @@ WITH due AS (
 )` + heldColumns + `
 FROM taken t
 JOIN conversations c ON c.conversation_key = t.conversation_key
-LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'
+LEFT JOIN` + ownerOf + `
 ORDER BY t.create_time, t.id`
 
 // DueLookups implements turns.Held. After an unknown outcome the replies that were taken are due again after their wait.

@@ -31,8 +31,10 @@ CROSS JOIN LATERAL (
 		WHERE t.content = '' AND k.conversation_key = i.conversation_key AND k.reply_id = i.reply_id
 			AND k.start_offset <= i.from_offset
 		ORDER BY k.start_offset DESC LIMIT 1), i.from_offset) AS starts) b
-JOIN conversations c ON c.conversation_key = t.conversation_key AND c.deleted_at IS NULL
-LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'`
+CROSS JOIN LATERAL (
+	SELECT * FROM conversations c WHERE c.conversation_key = i.conversation_key AND c.deleted_at IS NULL
+	LIMIT 1) c
+LEFT JOIN` + ownerOf
 
 type logRow struct {
 	N          int

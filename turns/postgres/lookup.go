@@ -14,17 +14,18 @@ import (
 // Each row that has a part in an answer is read once, by its key, and says which parts those are. What they are is found
 // first, by ids alone: of the replies to a turn that which has the highest attempt is its live one too, unless it is
 // abandoned. The conversation itself is a row that has nothing of turns in it; the defaults travel with it alone, as they may
-// be long.
+// be long. Whether a row is there is asked as a value: what EXISTS asks for each row may be planned as one walk over all.
 const lookup = `
 SELECT i.n, t.id IS NULL AS head, c.version, c.next_seq, c.leaf_id AS leaf, c.last_turn_id, c.deleted_at IS NOT NULL AS deleted,
 	CASE WHEN t.id IS NULL THEN c.defaults END AS defaults, c.defaults_version AS current_defaults,
-	t.id IS NULL AND EXISTS (SELECT 1 FROM turns p
-		WHERE p.conversation_key = i.conversation_key AND p.id = i.parent AND p.waiting = '' AND NOT p.erased) AS parent_found,
+	CASE WHEN t.id IS NULL THEN (SELECT true FROM turns p
+		WHERE p.conversation_key = i.conversation_key AND p.id = i.parent AND p.waiting = '' AND NOT p.erased) IS NOT NULL
+		ELSE false END AS parent_found,
 	CASE WHEN t.id IS NULL THEN h.line END AS line,
 	CASE WHEN t.id IS NULL AND h.line <> '{}' THEN ARRAY(SELECT q.waiting FROM turns q
 		WHERE q.conversation_key = i.conversation_key AND q.role = 'user' AND q.waiting <> '' ORDER BY q.seq) END AS line_waiting,
-	CASE WHEN t.id = b.leaf_turn AND NOT EXISTS (SELECT 1 FROM turns x
-		WHERE x.conversation_key = i.conversation_key AND x.id = t.stopped_for) THEN t.stopped_for END AS awaited,
+	CASE WHEN t.id = b.leaf_turn AND (SELECT true FROM turns x
+		WHERE x.conversation_key = i.conversation_key AND x.id = t.stopped_for) IS NULL THEN t.stopped_for END AS awaited,
 	COALESCE(t.id = i.turn, false) AS is_turn, COALESCE(t.id = h.running, false) AS is_running,
 	COALESCE(t.id = b.live, false) AS is_live, COALESCE(t.id = n.id, false) AS is_newest,
 	COALESCE(t.id = i.cursor AND t.responds_to = i.turn, false) AS is_cursor,
@@ -60,10 +61,11 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
 	SELECT (NULL::turns).*
 	UNION ALL
-	SELECT * FROM turns r WHERE r.conversation_key = i.conversation_key
-		AND r.id = ANY (ARRAY[i.turn, h.running, b.live, n.id, i.cursor, b.leaf, b.leaf_turn, b.busy, b.stopped])
+	SELECT r.* FROM (SELECT DISTINCT a.id
+		FROM unnest(ARRAY[i.turn, h.running, b.live, n.id, i.cursor, b.leaf, b.leaf_turn, b.busy, b.stopped]) AS a (id)) d
+	CROSS JOIN LATERAL (SELECT * FROM turns r WHERE r.conversation_key = i.conversation_key AND r.id = d.id LIMIT 1) r
 ) t
-LEFT JOIN workers w ON w.worker_id = CASE WHEN t.status = 'in_flight' THEN t.owner END`
+LEFT JOIN` + ownerOf
 
 type lookupRow struct {
 	N               int

@@ -31,8 +31,8 @@ WITH RECURSIVE path AS (
 SELECT` + rowColumns + allContent + `
 FROM path
 CROSS JOIN LATERAL (SELECT * FROM turns r WHERE r.conversation_key = @key AND r.id = path.id LIMIT 1) t
-JOIN conversations c ON c.conversation_key = t.conversation_key AND c.deleted_at IS NULL
-LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'
+CROSS JOIN LATERAL (SELECT * FROM conversations c WHERE c.conversation_key = @key AND c.deleted_at IS NULL LIMIT 1) c
+LEFT JOIN` + ownerOf + `
 ORDER BY path.depth`
 
 	carriesStart = ` @model::text <> '' AND r.model = @model::text AND r.role = 'assistant'

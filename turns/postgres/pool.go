@@ -87,14 +87,14 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 // Every guard relies on read committed: a statement that waited for a row sees the row as it is then. A server or role
 // with a stricter default would answer such a wait with an error. The server's own limit ends what this end has given up
 // and could no longer cancel; it stays unset where the URL or the role sets one, and behind a pooler, which would hand the
-// session with its setting to others.
+// session with its setting to others. So do the settings of plans.
 func (p *pool) validate(ctx context.Context, conn *pgconn.PgConn) error {
 	const readOnly = `SELECT current_setting('transaction_read_only'), CASE WHEN current_setting('default_transaction_isolation') <> 'read committed'
 		THEN set_config('default_transaction_isolation', 'read committed', false) END`
 	sql := readOnly
 	if !p.pooled {
 		sql += fmt.Sprintf(`, CASE WHEN current_setting('statement_timeout') = '0' THEN set_config('statement_timeout', '%d', false) END`,
-			2*p.limits.statement.Milliseconds())
+			2*p.limits.statement.Milliseconds()) + planning
 	}
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	switch {
@@ -107,6 +107,15 @@ func (p *pool) validate(ctx context.Context, conn *pgconn.PgConn) error {
 	}
 	return nil
 }
+
+// planning has each statement planned once for a session, for whatever it is called with, and makes that one plan good for
+// tables of any size: rows are found by keys, one by one. What the server would choose by size instead is right for the table
+// that it planned for, which may have been empty. Where plan_cache_mode is set otherwise, all is left to whoever did that.
+const planning = `, CASE WHEN current_setting('plan_cache_mode') = 'auto' THEN ARRAY[
+	set_config('plan_cache_mode', 'force_generic_plan', false), set_config('jit', 'off', false),
+	set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false),
+	set_config('enable_hashjoin', 'off', false), set_config('enable_mergejoin', 'off', false),
+	set_config('enable_material', 'off', false), set_config('enable_memoize', 'off', false)] END`
 
 const idleKey = "turnd.idle"
 

@@ -45,7 +45,7 @@ CROSS JOIN LATERAL (
 	WHERE u.conversation_key = named.conversation_key AND u.id = COALESCE(named.responds_to, named.id) AND u.role = 'user'
 	LIMIT 1) t
 JOIN conversations c ON c.conversation_key = t.conversation_key
-LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'
+LEFT JOIN` + ownerOf + `
 WHERE named.conversation_key = @key AND named.id = @id AND NOT t.erased AND c.deleted_at IS NULL`
 
 // FindTurn implements turns.Reader.
@@ -112,12 +112,12 @@ SELECT u.id AS turn_id,
 		) b ORDER BY b.seq) AS siblings,` + rowColumns + ownContent + `
 FROM unnest(@turns::uuid[]) AS asked (id)
 CROSS JOIN LATERAL (SELECT * FROM turns r WHERE r.conversation_key = @key AND r.id = asked.id AND r.role = 'user' AND NOT r.erased LIMIT 1) u
-JOIN conversations c ON c.conversation_key = u.conversation_key AND c.deleted_at IS NULL
+CROSS JOIN LATERAL (SELECT * FROM conversations c WHERE c.conversation_key = @key AND c.deleted_at IS NULL LIMIT 1) c
 LEFT JOIN LATERAL (
 	SELECT r.* FROM turns r WHERE r.conversation_key = @key AND r.responds_to = u.id
 	ORDER BY (r.status <> 'abandoned') DESC, r.attempt DESC LIMIT 1
 ) t ON true
-LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'`
+LEFT JOIN` + ownerOf
 
 type entryRow struct {
 	TurnID     [16]byte

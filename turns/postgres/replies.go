@@ -96,12 +96,16 @@ func (s *Store) permit(ctx context.Context, permits []turns.CallPermit) ([]turns
 const (
 	outcomes = `
 outcome AS (
-	SELECT * FROM unnest(@call_key::uuid[], @call_id::uuid[], @call_class::text[], @call_phase::text[], @call_http::int[],
-		@call_request::text[], @call_response::text[], @call_waste::text[], @call_input::bigint[], @call_cache_read::bigint[],
-		@call_cache_write::bigint[], @call_output::bigint[], @call_reasoning::bigint[], @call_source::text[],
-		@call_wasted::bigint[], @call_cost::bigint[], @call_extra::int[], @call_low::bigint[], @call_high::bigint[])
-	AS o (conversation_key, call_id, class, phase, http_status, request_id, response_id, waste_cause, input, cache_read,
-		cache_write, output, reasoning, source, wasted, cost, extra, low, high)
+	SELECT
+		(@call_key::uuid[])[i] AS conversation_key, (@call_id::uuid[])[i] AS call_id, (@call_class::text[])[i] AS class,
+		(@call_phase::text[])[i] AS phase, (@call_http::int[])[i] AS http_status,
+		(@call_request::text[])[i] AS request_id, (@call_response::text[])[i] AS response_id,
+		(@call_waste::text[])[i] AS waste_cause, (@call_input::bigint[])[i] AS input,
+		(@call_cache_read::bigint[])[i] AS cache_read, (@call_cache_write::bigint[])[i] AS cache_write,
+		(@call_output::bigint[])[i] AS output, (@call_reasoning::bigint[])[i] AS reasoning,
+		(@call_source::text[])[i] AS source, (@call_wasted::bigint[])[i] AS wasted, (@call_cost::bigint[])[i] AS cost,
+		(@call_extra::int[])[i] AS extra, (@call_low::bigint[])[i] AS low, (@call_high::bigint[])[i] AS high
+	FROM generate_subscripts(@call_key::uuid[], 1) AS i
 )`
 
 	closeOutcome = `

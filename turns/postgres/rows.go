@@ -27,7 +27,10 @@ const (
 
 	rowSource = ` turns t
 	JOIN conversations c ON c.conversation_key = t.conversation_key
-	LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'`
+	LEFT JOIN` + ownerOf
+
+	// ownerOf is the owner of a reply in flight; of one that has ended it is not even looked for.
+	ownerOf = ` workers w ON w.worker_id = CASE WHEN t.status = 'in_flight' THEN t.owner END`
 )
 
 // The content of a row: a user turn's always; a reply's only where it was asked for. A reply that has not ended has no

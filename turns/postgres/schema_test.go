@@ -83,7 +83,7 @@ func (d database) refused(t *testing.T, p promise, why string) {
 }
 
 func TestAnIndexThatDoesNotHoldItsPromiseIsNamedWithWhatToRun(t *testing.T) {
-	live, seq := promises[0], promises[2]
+	live, seq, dead := promises[0], promises[2], promises[4]
 	for name, c := range map[string]struct {
 		promise promise
 		replace string // makes an index of the promise's name
@@ -96,15 +96,15 @@ func TestAnIndexThatDoesNotHoldItsPromiseIsNamedWithWhatToRun(t *testing.T) {
 		"no predicate":    {live, `CREATE UNIQUE INDEX one_live_reply_per_user_turn ON turns (conversation_key, responds_to)`, "has another definition"},
 		"another column":  {live, `CREATE UNIQUE INDEX one_live_reply_per_user_turn ON turns (conversation_key, id) WHERE role = 'assistant' AND status <> 'abandoned'`, "has another definition"},
 		"an expression":   {live, `CREATE UNIQUE INDEX one_live_reply_per_user_turn ON turns (conversation_key, abs(attempt)) WHERE role = 'assistant' AND status <> 'abandoned'`, "has another definition"},
-		"deferred":        {seq, `ALTER TABLE turns ADD CONSTRAINT turns_seq UNIQUE (conversation_key, seq) DEFERRABLE`, "is deferred"},
+		"deferred":        {dead, `ALTER TABLE workers ADD CONSTRAINT workers_dead UNIQUE (worker_id, dead) DEFERRABLE`, "is deferred"},
 		"an index alone":  {seq, `CREATE INDEX turns_seq ON turns (conversation_key, seq)`, "is not unique"},
 		"a part of it":    {seq, `CREATE UNIQUE INDEX turns_seq ON turns (conversation_key, seq) WHERE seq > 1`, "has another definition"},
-		"of another kind": {promises[4], `CREATE UNIQUE INDEX workers_dead ON workers (worker_id)`, "has another definition"},
+		"of another kind": {dead, `CREATE UNIQUE INDEX workers_dead ON workers (worker_id)`, "has another definition"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := openOwn(t)
 			drop := "DROP INDEX " + c.promise.index
-			if c.promise.index != live.index {
+			if c.promise.index == dead.index {
 				drop = "ALTER TABLE " + c.promise.table + " DROP CONSTRAINT " + c.promise.index
 			}
 			require.NoError(t, d.exec(t.Context(), drop))
@@ -118,7 +118,7 @@ func TestWhatABuildThatFailedLeavesKeepsNoPromise(t *testing.T) {
 	d := openOwn(t)
 	c := d.complete(t, d.win(t, newClaim(d.worker(t))))
 	require.NoError(t, d.exec(t.Context(), `DROP INDEX one_live_reply_per_user_turn`))
-	require.NoError(t, d.exec(t.Context(), `ALTER TABLE turns DROP CONSTRAINT turns_attempt`))
+	require.NoError(t, d.exec(t.Context(), `DROP INDEX turns_attempt`))
 	require.NoError(t, d.exec(t.Context(), `INSERT INTO turns SELECT (jsonb_populate_record(t, jsonb_build_object(
 		'id', gen_random_uuid(), 'seq', 100))).* FROM turns t WHERE id = `+literal(c.Reply.ID.UUID)))
 	require.Error(t, d.exec(t.Context(), strings.Replace(promises[0].create, "INDEX", "INDEX CONCURRENTLY", 1)))

@@ -69,7 +69,7 @@ JOIN conversations c ON c.conversation_key = l.conversation_key
 LEFT JOIN (
 	SELECT * FROM stopped UNION ALL SELECT * FROM found WHERE NOT EXISTS (SELECT 1 FROM stopped)
 ) t ON true
-LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'`
+LEFT JOIN` + ownerOf
 
 type stopRow struct {
 	Moved bool

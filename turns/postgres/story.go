@@ -25,7 +25,7 @@ CROSS JOIN LATERAL (
 	WHERE u.conversation_key = named.conversation_key AND u.id = COALESCE(named.responds_to, named.id) AND u.role = 'user'
 	LIMIT 1) t
 JOIN conversations c ON c.conversation_key = t.conversation_key
-LEFT JOIN workers w ON w.worker_id = t.owner AND t.status = 'in_flight'
+LEFT JOIN` + ownerOf + `
 WHERE named.conversation_key = @key AND named.id = @row AND NOT t.erased AND c.deleted_at IS NULL`
 
 	storyReplies = `

@@ -23,8 +23,8 @@ func indexes() []promise {
 func (w *world) plant(of turns.Claim, turn turns.TurnID, status, reason, endTime string) error {
 	return w.Exec(w.ctx, w.sql(`INSERT INTO turns (conversation_key, id, role, parent_id, seq, responds_to, status, reason,
 		attempt, epoch, owner, create_time, end_time)
-		SELECT conversation_key, %s, role, parent_id, seq + 100, %s, '`+status+`', '`+reason+`', attempt + 100, epoch, owner,
-		create_time, `+endTime+` FROM turns WHERE id = %s`, uuid.New(), turn.UUID, of.Reply.ID.UUID))
+		SELECT conversation_key, %s, role, %s, seq + 100, %s, '`+status+`', '`+reason+`', attempt + 100, epoch, owner,
+		create_time, `+endTime+` FROM turns WHERE id = %s`, uuid.New(), turn.UUID, turn.UUID, of.Reply.ID.UUID))
 }
 
 func theIndexRefusesASecondLive(t *testing.T, w *world) {
