@@ -142,10 +142,10 @@ func moveArgs(moves []quota.Move) pgx.NamedArgs {
 // queueWrites adds the writes that were decided.
 func queueWrites(b *pgx.Batch, w quota.Writes) {
 	if len(w.Shares) > 0 {
-		b.Queue(writeShares, writeShareArgs(w.Shares))
+		b.Queue(writeShares, named(writeShareArgs(w.Shares)))
 	}
 	if len(w.Moves) > 0 {
-		b.Queue(moveQuotas, moveArgs(w.Moves))
+		b.Queue(moveQuotas, named(moveArgs(w.Moves)))
 	}
 }
 
@@ -195,8 +195,8 @@ func chargeIn(ctx context.Context, c *pgx.Conn, asks []quota.Ask, at time.Time) 
 
 func lockRows(ctx context.Context, c *pgx.Conn, made, names []quota.Name) (rows []quotaRow, err error) {
 	b := &pgx.Batch{}
-	b.Queue(makeQuotas, nameArgs(made))
-	b.Queue(lockQuotas, nameArgs(names)).Query(func(r pgx.Rows) error {
+	b.Queue(makeQuotas, named(nameArgs(made)))
+	b.Queue(lockQuotas, named(nameArgs(names))).Query(func(r pgx.Rows) error {
 		rows, err = pgx.CollectRows(r, pgx.RowToStructByName[quotaRow])
 		return err
 	})

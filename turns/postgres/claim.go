@@ -43,7 +43,7 @@ WITH living AS (
 		(@deadline_us::bigint[])[i] AS deadline_us, (@grace_us::bigint[])[i] AS grace_us,
 		(@on_ambiguous::text[])[i] AS on_ambiguous, (@on_partial::text[])[i] AS on_partial,
 		(@defaults_version::int[])[i] AS defaults_version, (@traceparent::text[])[i] AS traceparent,` + callOfItem + `
-	FROM generate_subscripts(@key::uuid[], 1) AS i JOIN living l ON l.worker_id = (@owner::uuid[])[i]
+	FROM (SELECT n + 1 AS i FROM unnest(@n::int[]) AS p (n)) p JOIN living l ON l.worker_id = (@owner::uuid[])[i]
 	ORDER BY conversation_key
 ), made AS (
 	INSERT INTO conversations (conversation_key, tenant, subject, conversation_id, next_seq, version, leaf_id, last_turn_id,

@@ -38,7 +38,7 @@ func (s *Store) deleting(ctx context.Context, op string, key turns.ConversationK
 
 // all gathers the rows of a statement within a transaction.
 func all[T any](ctx context.Context, tx pgx.Tx, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) ([]T, error) {
-	rows, err := tx.Query(ctx, sql, args)
+	rows, err := tx.Query(ctx, sql, named(args))
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (s *Store) DeleteConversation(ctx context.Context, key turns.ConversationKe
 		if d.Ended, err = endRunning(ctx, tx, runningReplies, args); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, markDeleted, args)
+		_, err = tx.Exec(ctx, markDeleted, named(args))
 		return err
 	})
 	if err != nil {
@@ -230,10 +230,10 @@ func deleteTurn(ctx context.Context, tx pgx.Tx, key turns.ConversationKey, turn 
 	if err := settleDeleted(ctx, tx, args); err != nil {
 		return d, err
 	}
-	if _, err := tx.Exec(ctx, eraseTree, args); err != nil {
+	if _, err := tx.Exec(ctx, eraseTree, named(args)); err != nil {
 		return d, err
 	}
-	_, err = tx.Exec(ctx, moveOut, args)
+	_, err = tx.Exec(ctx, moveOut, named(args))
 	return d, err
 }
 

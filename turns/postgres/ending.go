@@ -74,7 +74,7 @@ const endings = outcomes + `, item AS MATERIALIZED (
 		(@output::bigint[])[i] AS output, (@reasoning::bigint[])[i] AS reasoning, (@source::text[])[i] AS source,
 		(@wasted::bigint[])[i] AS wasted, (@cost::bigint[])[i] AS cost, (@provider_calls::int[])[i] AS provider_calls,
 		(@lookup_us::bigint[])[i] AS lookup_us, (@replaced_by::uuid[])[i] AS replaced_by
-	FROM generate_subscripts(@key::uuid[], 1) AS i ORDER BY conversation_key, reply_id
+	FROM (SELECT n + 1 AS i FROM unnest(@n::int[]) AS p (n)) p ORDER BY conversation_key, reply_id
 )`
 
 // Only the last owner's own ending settles its reply. Each row is locked as it is written, in the order of the items.

@@ -101,11 +101,11 @@ func eraseIn(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, limit int64) (l
 		return false, err
 	}
 	for _, sql := range []string{eraseChunks, eraseTakeovers, eraseRows, eraseDefaults, eraseShares} {
-		tag, err := tx.Exec(ctx, sql, args)
+		tag, err := tx.Exec(ctx, sql, named(args))
 		if err != nil || tag.RowsAffected() == limit {
 			return true, err
 		}
 	}
-	_, err = tx.Exec(ctx, noteErased, args)
+	_, err = tx.Exec(ctx, noteErased, named(args))
 	return false, err
 }

@@ -1,12 +1,11 @@
 package postgres
 
 import (
-	"context"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 )
 
@@ -31,8 +30,8 @@ var keyed = map[string][]string{
 }
 
 var (
-	scan  = regexp.MustCompile(`Scan (?:Backward )?(?:using (\w+) )?on (?:turns|conversations|provider_calls|reply_chunks)\b`)
-	named = regexp.MustCompile(`\((\w+) = `)
+	scan     = regexp.MustCompile(`Scan (?:Backward )?(?:using (\w+) )?on (?:turns|conversations|provider_calls|reply_chunks)\b`)
+	compared = regexp.MustCompile(`\((\w+) = `)
 )
 
 // findsByKeys asserts that each look at a table that grows names the whole key of an index.
@@ -49,7 +48,7 @@ func findsByKeys(t *testing.T, name, plan string) {
 		condition := strings.TrimSpace(lines[i+1])
 		require.True(t, strings.HasPrefix(condition, "Index Cond:"), "%s: %s has no condition", name, line)
 		var has []string
-		for _, m := range named.FindAllStringSubmatch(condition, -1) {
+		for _, m := range compared.FindAllStringSubmatch(condition, -1) {
 			has = append(has, m[1])
 		}
 		require.Subset(t, has, columns, "%s: %s: %s", name, line, condition)
@@ -59,21 +58,25 @@ func findsByKeys(t *testing.T, name, plan string) {
 // A session keeps the plan that it made first, and the first tables are empty.
 func TestATurnsStatementsFindRowsByWholeKeysInADatabaseWithoutStatistics(t *testing.T) {
 	d := openOwn(t)
-	all := statements(t)
+	all, conn := statements(t), d.storeConn(t)
 	for _, name := range ofATurn {
-		require.NoError(t, d.store.pool.use(t.Context(), func(_ context.Context, conn *pgxpool.Conn) error {
-			findsByKeys(t, name, explainGeneric(t, conn.Conn(), all[name]))
-			return nil
-		}))
+		findsByKeys(t, name, explainGeneric(t, conn, all[name]))
 	}
+}
+
+// storeConn is a session as the store sets it up.
+func (d database) storeConn(t *testing.T) *pgx.Conn {
+	t.Helper()
+	conn, err := d.store.pool.Acquire(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(conn.Release)
+	return conn.Conn()
 }
 
 func TestASessionPlansEachStatementOnce(t *testing.T) {
 	d := openOwn(t)
 	setting := func(name string) (value string) {
-		require.NoError(t, d.store.pool.use(t.Context(), func(ctx context.Context, conn *pgxpool.Conn) error {
-			return conn.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&value)
-		}))
+		require.NoError(t, d.storeConn(t).QueryRow(t.Context(), "SELECT current_setting($1)", name).Scan(&value))
 		return value
 	}
 	require.Equal(t, "force_generic_plan", setting("plan_cache_mode"))

@@ -80,8 +80,8 @@ type batcher interface {
 func settledIn(ctx context.Context, c batcher, b *pgx.Batch, keys []turns.ReservationKey) (all []quota.Settled, err error) {
 	var shares []shareRow
 	var outcomes []outcomeRow
-	b.Queue(lockShares, reservationArgs(keys)).Query(into(&shares, pgx.RowToStructByName[shareRow]))
-	b.Queue(readOutcomes, reservationArgs(keys)).Query(into(&outcomes, pgx.RowToStructByName[outcomeRow]))
+	b.Queue(lockShares, named(reservationArgs(keys))).Query(into(&shares, pgx.RowToStructByName[shareRow]))
+	b.Queue(readOutcomes, named(reservationArgs(keys))).Query(into(&outcomes, pgx.RowToStructByName[outcomeRow]))
 	if err := c.SendBatch(ctx, b).Close(); err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func replaceIn(ctx context.Context, tx pgx.Tx, lock, ending, claiming pgx.NamedA
 }
 
 func only[T any](ctx context.Context, tx pgx.Tx, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) (row T, err error) {
-	rows, err := tx.Query(ctx, sql, args)
+	rows, err := tx.Query(ctx, sql, named(args))
 	if err != nil {
 		return row, err
 	}

@@ -105,7 +105,7 @@ outcome AS (
 		(@call_output::bigint[])[i] AS output, (@call_reasoning::bigint[])[i] AS reasoning,
 		(@call_source::text[])[i] AS source, (@call_wasted::bigint[])[i] AS wasted, (@call_cost::bigint[])[i] AS cost,
 		(@call_extra::int[])[i] AS extra, (@call_low::bigint[])[i] AS low, (@call_high::bigint[])[i] AS high
-	FROM generate_subscripts(@call_key::uuid[], 1) AS i
+	FROM (SELECT n + 1 AS i FROM unnest(@call_n::int[]) AS p (n)) p
 )`
 
 	closeOutcome = `
@@ -118,6 +118,7 @@ outcome AS (
 )
 
 func addOutcomes(args pgx.NamedArgs, calls []turns.CallOutcome) {
+	args["call_n"] = places(calls)
 	args["call_key"] = column(calls, func(c *turns.CallOutcome) zeronull.UUID { return zeronull.UUID(c.Key) })
 	args["call_id"] = column(calls, func(c *turns.CallOutcome) zeronull.UUID { return zeronull.UUID(c.ID.UUID) })
 	args["call_class"] = column(calls, func(c *turns.CallOutcome) string { return string(c.Class) })

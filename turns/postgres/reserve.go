@@ -59,8 +59,8 @@ func (s *Store) claimAndCharge(ctx context.Context, claims []turns.Claim, at []i
 		var shares []shareRow
 		b := &pgx.Batch{}
 		b.Queue("begin")
-		b.Queue(claim, args).Query(into(&won, pgx.RowToStructByName[claimRow]))
-		b.Queue(lockShares, reservationArgs(keys)).Query(into(&shares, pgx.RowToStructByName[shareRow]))
+		b.Queue(claim, named(args)).Query(into(&won, pgx.RowToStructByName[claimRow]))
+		b.Queue(lockShares, named(reservationArgs(keys))).Query(into(&shares, pgx.RowToStructByName[shareRow]))
 		if err := c.SendBatch(ctx, b).Close(); err != nil || len(won) == 0 {
 			return err
 		}
@@ -113,8 +113,8 @@ func (s *Store) enqueueAndCharge(ctx context.Context, e turns.Enqueueing, args p
 		var shares []shareRow
 		b := &pgx.Batch{}
 		b.Queue("begin")
-		b.Queue(enqueue, args).Query(into(&rows, pgx.RowToStructByName[enqueueRow]))
-		b.Queue(lockShares, reservationArgs([]turns.ReservationKey{key})).Query(into(&shares, pgx.RowToStructByName[shareRow]))
+		b.Queue(enqueue, named(args)).Query(into(&rows, pgx.RowToStructByName[enqueueRow]))
+		b.Queue(lockShares, named(reservationArgs([]turns.ReservationKey{key}))).Query(into(&shares, pgx.RowToStructByName[shareRow]))
 		if err := c.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}

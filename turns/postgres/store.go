@@ -103,7 +103,7 @@ func (s *Store) Close() {
 // statement can't have reached the server.
 func collect[T any](ctx context.Context, p *pool, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) (list []T, err error) {
 	err = p.repeat(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		rows, err := conn.Query(ctx, sql, args)
+		rows, err := conn.Query(ctx, sql, named(args))
 		if err == nil {
 			list, err = pgx.CollectRows(rows, scan)
 		}
@@ -115,7 +115,7 @@ func collect[T any](ctx context.Context, p *pool, sql string, args pgx.NamedArgs
 // exec runs a statement and counts the rows it changed. Its error is raw, as that of collect.
 func exec(ctx context.Context, p *pool, sql string, args pgx.NamedArgs) (changed int64, err error) {
 	err = p.repeat(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		tag, err := conn.Exec(ctx, sql, args)
+		tag, err := conn.Exec(ctx, sql, named(args))
 		changed = tag.RowsAffected()
 		return err
 	})
