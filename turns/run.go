@@ -156,8 +156,7 @@ func (s *Service) launch(r *run) {
 
 // make makes calls until one of them decides the reply.
 func (r *run) make(ctx context.Context) {
-	if r.rest > 0 && !pause(ctx, r.rest) {
-		r.stopped(ctx, context.Cause(ctx), notSent())
+	if !r.rested(ctx) {
 		return
 	}
 	c, over := &r.begun, false
@@ -167,6 +166,15 @@ func (r *run) make(ctx context.Context) {
 	for !over {
 		c, over = r.step(ctx, c)
 	}
+}
+
+// rested waits before the first call; false says that the run is over.
+func (r *run) rested(ctx context.Context) bool {
+	if r.rest > 0 && !pause(ctx, r.rest) {
+		r.stopped(ctx, context.Cause(ctx), notSent())
+		return false
+	}
+	return true
 }
 
 // step acts on what a call came to, and gives what came of that; over says that the run is.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -13,10 +14,15 @@ import (
 const DefaultMaxEvent = 4 << 20
 
 const (
-	firstBuffer = 4 << 10
-	knownNames  = 64
-	knownName   = 64 // bytes
-	maxRetry    = 24 * time.Hour
+	// A stream of which little comes at a time, such as an idle one, keeps the small buffer; one that fills it gets the large
+	// one for as long as it does. A larger event gets as large a one as it needs.
+	smallBuffer = 512
+	largeBuffer = 4 << 10
+	// keptData is how much room for an event's data is kept from stream to stream.
+	keptData   = 4 << 10
+	knownNames = 64
+	knownName  = 64 // bytes
+	maxRetry   = 24 * time.Hour
 )
 
 // Event is one event of a stream.
@@ -45,7 +51,9 @@ type Decoder struct {
 	limit int
 	err   error
 
+	small      []byte
 	buf        []byte // bytes read; from start on they are not yet taken
+	filled     bool   // by the last read
 	start, end int
 	scanned    int // bytes after start known to hold no line end
 	skipLF     bool
@@ -74,45 +82,47 @@ func (d *Decoder) Reset(r io.Reader, limit int) {
 	if limit <= 0 {
 		limit = DefaultMaxEvent
 	}
-	buf, data := d.buf, d.data
-	if size := min(firstBuffer, limit+1); len(buf) != size {
-		buf = make([]byte, size)
+	small, data := d.small, d.data
+	if size := min(smallBuffer, limit+1); len(small) != size {
+		small = make([]byte, size)
 	}
-	if cap(data) > firstBuffer {
+	if cap(data) > keptData {
 		data = nil
 	}
+	d.shrink()
 	if len(d.names) == knownNames {
 		clear(d.names)
 	}
-	*d = Decoder{r: r, limit: limit, buf: buf, data: data[:0], names: d.names}
+	*d = Decoder{r: r, limit: limit, small: small, buf: small, data: data[:0], names: d.names}
 }
 
 // Next is the next event that has data. At the end of the stream it is io.EOF between events and io.ErrUnexpectedEOF
 // inside one; any other error is a TooLargeError or the reader's own. An error is final.
 func (d *Decoder) Next() (Event, error) {
-	if d.err != nil {
-		return Event{}, d.err
-	}
 	for {
-		event, ok, err := d.next()
-		if err == nil && !ok {
-			err = d.fill()
-			if err != nil {
-				err = d.ending(err)
-			}
-		}
-		if err != nil {
-			d.err = err
-			return Event{}, err
-		}
-		if ok {
+		if event, ok := d.Buffered(); ok {
 			return event, nil
+		}
+		if err := d.Fill(); err != nil {
+			return Event{}, err
 		}
 	}
 }
 
-// Buffered is Next for an event of which all was read already; false says that Next would have to read, or fail. So it never
-// waits, and a reader can take at once what came at once.
+// Fill reads at least one byte more, which may end an event or several. It is for who takes them by Buffered, and fails as Next
+// does.
+func (d *Decoder) Fill() error {
+	if d.err != nil {
+		return d.err
+	}
+	if err := d.fill(); err != nil {
+		d.err = d.ending(err)
+	}
+	return d.err
+}
+
+// Buffered is Next for an event of which all was read already; false says that there is none, or that Next would fail. So it
+// never waits, and a reader can take at once what came at once.
 func (d *Decoder) Buffered() (Event, bool) {
 	if d.err != nil {
 		return Event{}, false
@@ -199,14 +209,11 @@ func (d *Decoder) fill() error {
 		d.end = copy(d.buf, d.buf[d.start:d.end])
 		d.start = 0
 	}
-	if d.end == len(d.buf) {
-		grown := make([]byte, min(2*len(d.buf), d.limit+1))
-		copy(grown, d.buf)
-		d.buf = grown
-	}
+	d.makeRoom()
 	for range 100 {
 		n, err := d.r.Read(d.buf[d.end:])
 		d.end += n
+		d.filled = d.end == len(d.buf)
 		if n > 0 {
 			return nil
 		}
@@ -215,6 +222,36 @@ func (d *Decoder) fill() error {
 		}
 	}
 	return io.ErrNoProgress
+}
+
+// largeBuffers are those that no stream needs now.
+var largeBuffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
+
+// makeRoom fits the buffer to what is read.
+func (d *Decoder) makeRoom() {
+	var grown []byte
+	switch {
+	case d.end == 0 && !d.filled:
+		d.shrink()
+		return
+	case d.end < len(d.buf) && (!d.filled || len(d.buf) >= largeBuffer):
+		return
+	case len(d.buf) < largeBuffer && d.limit >= largeBuffer:
+		grown = largeBuffers.Get().(*[largeBuffer]byte)[:]
+	default:
+		grown = make([]byte, min(2*len(d.buf), d.limit+1))
+	}
+	copy(grown, d.buf[:d.end])
+	d.shrink()
+	d.buf = grown
+}
+
+// shrink goes back to the small buffer.
+func (d *Decoder) shrink() {
+	if len(d.buf) == largeBuffer {
+		largeBuffers.Put((*[largeBuffer]byte)(d.buf))
+	}
+	d.buf = d.small
 }
 
 // ending turns the reader's end into the stream's.

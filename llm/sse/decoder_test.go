@@ -231,3 +231,21 @@ func BenchmarkDecoder(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*events), "ns/event")
 }
+
+func TestEventsOfAllSizesMeanTheSameHoweverTheyCome(t *testing.T) {
+	var stream strings.Builder
+	var want []event
+	for i, n := range []int{1, 500, 512, 4000, 20_000, 3, 4096, 100, 9000, 2, 2, 2} {
+		data := strings.Repeat(string(rune('a'+i)), n)
+		want = append(want, event{Data: data})
+		stream.WriteString("data: " + data + "\r\n\r\n")
+	}
+	for _, n := range []int{1, 7, 511, 512, 513, 4095, 4096, 5000, 1 << 20} {
+		got, err := readAll(&pieces{[]byte(stream.String()), n}, 0)
+		require.Equal(t, io.EOF, err)
+		require.Empty(t, cmp.Diff(want, got), "in reads of %d", n)
+		got, err = readTogether(&pieces{[]byte(stream.String()), n}, 0)
+		require.Equal(t, io.EOF, err)
+		require.Empty(t, cmp.Diff(want, got), "in reads of %d", n)
+	}
+}

@@ -211,6 +211,11 @@ func (c *call) read(resp *http.Response) error {
 	translator := c.vendor.Translator()
 	var deltas []turns.Delta
 	for {
+		if err := events.Fill(); err == io.EOF {
+			return c.failed(ErrNoTerminal)
+		} else if err != nil {
+			return c.failed(err)
+		}
 		var done bool
 		var err error
 		deltas, done, err = together(events, translator, deltas[:0])
@@ -227,18 +232,14 @@ func (c *call) read(resp *http.Response) error {
 	}
 }
 
-// together reads the next event, and translates it with those that came with it.
+// together translates the events that were read already.
 func together(events *sse.Decoder, translator Translator, out []turns.Delta) (deltas []turns.Delta, done bool, err error) {
-	event, err := events.Next()
-	if err == io.EOF {
-		err = ErrNoTerminal
-	}
-	for more := err == nil; more; {
-		out, done, err = translator.Translate(event, out)
-		if done || err != nil {
+	for !done && err == nil {
+		event, ok := events.Buffered()
+		if !ok {
 			break
 		}
-		event, more = events.Buffered()
+		out, done, err = translator.Translate(event, out)
 	}
 	return translator.Flush(out), done, err
 }

@@ -24,7 +24,10 @@ const (
 	handshakeTimeout = 10 * time.Second
 	pingAfter        = 15 * time.Second
 	maxHeaderBytes   = 256 << 10
-	maxErrorBody     = 64 << 10
+	// writeBuffer is room for most requests' headers. A connection keeps it for as long as its answer takes, and a body that is
+	// larger is written past it.
+	writeBuffer  = 2 << 10
+	maxErrorBody = 64 << 10
 	// errorBodyWait bounds the wait for the body of a bad status: the status alone says enough.
 	errorBodyWait = 5 * time.Second
 	// After the terminal event the end of the body is read for this long, at most so many bytes, so that the connection
@@ -93,6 +96,7 @@ func newTransport(dial func(context.Context, string, string) (net.Conn, error)) 
 		MaxIdleConnsPerHost:    maxIdleConnsPerHost,
 		IdleConnTimeout:        idleConnTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,
+		WriteBufferSize:        writeBuffer,
 		DisableCompression:     true, // a compressed stream waits for a full block before it shows a word
 	}
 }
