@@ -9,11 +9,16 @@ import (
 	"time"
 )
 
-// checkpointBytes bounds the pieces that one statement carries, unless those of a single reply are more.
-const checkpointBytes = 8 << 20
+const (
+	// checkpointBytes bounds the pieces that one statement carries, unless those of a single reply are more.
+	checkpointBytes = 8 << 20
+	// checkpointReplies bounds the replies of one statement: each takes a few kilobytes while it is under way, and its ending
+	// waits for it.
+	checkpointReplies = 1024
+)
 
-// checkpoint stores, each tick, the tails of all replies that run here, in as few statements as their size allows, and
-// learns from the answers which of them were lost or must stop.
+// checkpoint stores, each tick, the tails of all replies that run here, in as few statements as their size and number allow,
+// and learns from the answers which of them were lost or must stop.
 func (s *Service) checkpoint(ctx context.Context) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.runs))
@@ -43,11 +48,14 @@ type heldTail struct {
 	refused bool // by the store
 }
 
-// holdTails locks runs and takes their tails, up to max bytes of them but at least one, and gives the runs that are left. A
-// run that is just ending is passed over: it holds its own lock.
+// holdTails locks runs and takes their tails, up to max bytes and checkpointReplies of them but at least one, and gives the runs
+// that are left. A run that is just ending is passed over: it holds its own lock.
 func holdTails(runs []*run, max int) (held []heldTail, rest []*run) {
 	size := 0
 	for i, r := range runs {
+		if len(held) == checkpointReplies {
+			return held, runs[i:]
+		}
 		if !r.mu.TryLock() {
 			continue
 		}

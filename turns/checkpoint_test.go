@@ -153,3 +153,19 @@ func TestAReplyWhoseCheckpointWasHeldDoesNotWaitForThoseThatWereRefused(t *testi
 		require.True(t, runs[0].mu.TryLock() && runs[1].mu.TryLock())
 	})
 }
+
+func TestManyRepliesAreStoredByStatementsOfABoundedNumber(t *testing.T) {
+	store := &checkpointStore{}
+	s, runs := checkpointing(t, store, make([]int, 2*checkpointReplies+1)...)
+	s.checkpointRuns(t.Context(), runs)
+	count := 0
+	for _, statement := range store.statements {
+		require.LessOrEqual(t, len(statement), checkpointReplies)
+		count += len(statement)
+	}
+	require.Len(t, store.statements, 3)
+	require.Equal(t, len(runs), count)
+	for _, r := range runs {
+		require.True(t, r.mu.TryLock(), "each is let go of")
+	}
+}
