@@ -245,6 +245,7 @@ func (s *Service) countUnstored(spooled bool) {
 
 // end writes the ending once and finds out what became of it. ok is false if the reply is no longer this worker's.
 func (r *run) end(ctx context.Context, e *Ending) (ended Reply, ok bool, err error) {
+	e.Tenant = r.claim.Tenant
 	results, err := r.store.End(ctx, []Ending{*e})
 	if err == nil && results[0].Won {
 		r.inLine = results[0].InLine

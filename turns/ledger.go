@@ -42,7 +42,9 @@ type NewCall struct {
 // CallNote adds to an open call.
 type CallNote struct {
 	Fence Fence
-	Call  CallID
+	// Tenant is as in CallPermit.
+	Tenant Tenant
+	Call   CallID
 	// Session is what Recoverer.Prepare gave; empty leaves what is stored.
 	Session string
 	// Submitted marks that the call leaves now.
@@ -57,7 +59,9 @@ type NoteResult struct {
 
 // CallOutcome closes a row of the ledger.
 type CallOutcome struct {
-	Key        ConversationKey
+	Key ConversationKey
+	// Tenant is as in CallPermit.
+	Tenant     Tenant
 	ID         CallID
 	Class      CallClass
 	Phase      CallPhase

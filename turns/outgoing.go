@@ -32,7 +32,7 @@ func (r *run) nextCall() NewCall {
 // that, and where the reply may be held, that it leaves now. ok is false if it must not leave.
 func (r *run) prepareCall(ctx context.Context) (c callResult, ok bool) {
 	caps := r.request.Route.Capabilities
-	note := CallNote{Call: r.call.ID, Session: r.session, Submitted: r.unsent}
+	note := CallNote{Tenant: r.claim.Tenant, Call: r.call.ID, Session: r.session, Submitted: r.unsent}
 	if note.Session == "" && (caps.Lookup || caps.Fence) {
 		session, err := r.generator.Prepare(ctx, r.physical())
 		if err != nil {

@@ -352,7 +352,7 @@ func (r *run) again(ctx context.Context, c callResult, next Next, outcome CallOu
 func (r *run) permit(ctx context.Context, waited time.Duration) bool {
 	call := r.nextCall()
 	for said := false; ; {
-		results, err := r.store.PermitCalls(ctx, []CallPermit{{Fence: r.currentFence(), Call: call, Turn: r.reply.Turn, MaxCalls: r.set.MaxCalls, Waited: waited}})
+		results, err := r.store.PermitCalls(ctx, []CallPermit{{Fence: r.currentFence(), Tenant: r.claim.Tenant, Call: call, Turn: r.reply.Turn, MaxCalls: r.set.MaxCalls, Waited: waited}})
 		switch {
 		case err == nil && results[0].Granted:
 			r.permitted(call, results[0].Calls, waited)

@@ -200,7 +200,7 @@ func (r *run) knownResponse() string {
 
 // outcome is the ledger's view of a call; waste says why its tokens were not delivered, empty if they were.
 func (r *run) outcome(c callResult, waste string) CallOutcome {
-	o := CallOutcome{Key: r.key, ID: r.call.ID, Class: ClassOK, Phase: PhaseDone, HTTPStatus: c.httpStatus,
+	o := CallOutcome{Key: r.key, Tenant: r.claim.Tenant, ID: r.call.ID, Class: ClassOK, Phase: PhaseDone, HTTPStatus: c.httpStatus,
 		RequestID: c.requestID, ResponseID: c.responseID, Extra: c.extra}
 	o.Usage, o.Low, o.High = r.usageOf(r.request.Route, r.call.RequestBytes, c)
 	if c.cut {

@@ -10,7 +10,9 @@ import (
 //   - Every write is one transaction. What two workers could disagree about is decided by a constraint or by a guard on
 //     a row that the same statement locks, never by a read that came before.
 //   - The methods that take slices serve many items in one statement; each item is answered by its own result, from what
-//     the statement returned. A slice holds at most one item for each conversation.
+//     the statement returned. A slice holds at most one item for each conversation. Calls with one item each that come at
+//     the same time share statements too: an error of one is no error of another, one whose context ends leaves the others
+//     theirs, and tenants take turns.
 //   - All times are the database's clock.
 //   - An engine that can't be reached is CodeStoreUnavailable. A commit that got no answer wraps ErrUnknownOutcome.
 //   - Nothing returned shares memory with the store.
@@ -109,6 +111,8 @@ type LookupQuery struct {
 	// ContentUpTo asks for the content of the turn's live reply, if that is complete and not longer than so many bytes. One that
 	// does not decode is left out.
 	ContentUpTo uint32
+	// Tenant is as in CallPermit.
+	Tenant Tenant
 }
 
 // Standing is how a conversation and one turn of it stand.
@@ -391,7 +395,9 @@ type LostReply struct {
 
 // CallPermit asks for one further call.
 type CallPermit struct {
-	Fence    Fence
+	Fence Fence
+	// Tenant is whose it is, so that tenants take turns where many wait; empty where nobody knows.
+	Tenant   Tenant
 	Call     NewCall
 	Turn     TurnID
 	MaxCalls int
@@ -427,6 +433,8 @@ type CheckpointResult struct {
 // Ending ends a reply by its owner's hand.
 type Ending struct {
 	Fence Fence
+	// Tenant is as in CallPermit.
+	Tenant Tenant
 	// Verb is VerbComplete, VerbAbandon or VerbHold, and Status and Reason what it leads to by the table.
 	Verb   Verb
 	Status Status

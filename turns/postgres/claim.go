@@ -125,19 +125,15 @@ type claimRow struct {
 // Claim implements turns.Claims. After an error of an item's own, CodeNotFound for a parent that is missing included, the
 // results say what was won of the others; after any other nothing of the batch was written, unless its outcome is unknown.
 func (s *Store) Claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimResult, error) {
-	if len(claims) == 0 {
-		return nil, nil
-	}
-	plain := func(items []turns.Claim) ([]turns.ClaimResult, error) { return s.claim(ctx, items) }
 	if !slices.ContainsFunc(claims, reserves) {
-		return each("claim", claims, isUniqueViolation, plain)
+		return s.groups.claims.write(ctx, claims)
 	}
 	results := make([]turns.ClaimResult, len(claims))
 	var failed []error
 	for _, reserving := range []bool{false, true} {
-		run, at := plain, []int(nil)
+		write, at := s.groups.claims.write, []int(nil)
 		if reserving {
-			run = func(items []turns.Claim) ([]turns.ClaimResult, error) { return s.claimReserving(ctx, items) }
+			write = kind[turns.Claim, turns.ClaimResult]{op: "claim", lost: isUniqueViolation, run: s.claimReserving}.each
 		}
 		for i := range claims {
 			if reserves(claims[i]) == reserving {
@@ -147,7 +143,7 @@ func (s *Store) Claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimR
 		if len(at) == 0 {
 			continue
 		}
-		some, err := each("claim", column(at, func(i *int) turns.Claim { return claims[*i] }), isUniqueViolation, run)
+		some, err := write(ctx, column(at, func(i *int) turns.Claim { return claims[*i] }))
 		for i := range some {
 			results[at[i]] = some[i]
 		}
@@ -158,10 +154,15 @@ func (s *Store) Claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimR
 
 func reserves(c turns.Claim) bool { return c.Reserve != nil }
 
+// claims are those without a reservation.
+func (s *Store) claims() kind[turns.Claim, turns.ClaimResult] {
+	return kind[turns.Claim, turns.ClaimResult]{op: "claim", lost: isUniqueViolation, run: s.claim}
+}
+
 func (s *Store) claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimResult, error) {
 	args, err := claimArgs(claims)
 	if err != nil {
-		return nil, notSent{err}
+		return nil, unfit{err}
 	}
 	rows, err := collect(ctx, s.pool, claim, args, pgx.RowToStructByName[claimRow])
 	if err != nil {

@@ -70,11 +70,17 @@ func TestTheStoreAgreesWithTheModel(t *testing.T) { storetest.RunModel(t, engine
 
 func TestWhatMustHoldHoldsUnderACrowd(t *testing.T) { storetest.RunConcurrent(t, engine) }
 
+// hold keeps all that writes turns waiting.
+func (d database) hold(t testing.TB) (release func()) {
+	return d.begin(t, `LOCK TABLE turns, provider_calls, conversations IN ACCESS EXCLUSIVE MODE`).commit
+}
+
 func engine(t testing.TB) storetest.Engine { return open(t).engine() }
 
 func (d database) engine() storetest.Engine {
 	return storetest.Engine{
 		Store: d.store, Exec: d.exec, Query: d.query, ID: literal,
 		Close: func() error { d.store.Close(); return nil },
+		Hold:  d.hold, Pending: d.store.groups.pending, Commits: d.sent.Load,
 	}
 }

@@ -100,24 +100,23 @@ type endRow struct {
 // End implements turns.Replies. An ending that the transition table has not is CodeWrongState, and nothing is written.
 // One that can't be stored is an error, beside the results of the others.
 func (s *Store) End(ctx context.Context, endings []turns.Ending) ([]turns.EndResult, error) {
-	if len(endings) == 0 {
-		return nil, nil
-	}
 	for i := range endings {
 		e := &endings[i]
 		if err := allowed(e.Verb, e.Status, e.Reason, turns.VerbComplete, turns.VerbAbandon, turns.VerbHold); err != nil {
 			return nil, fmt.Errorf("end reply: %w", err)
 		}
 	}
-	return each("end reply", endings, never, func(items []turns.Ending) ([]turns.EndResult, error) {
-		return s.end(ctx, items)
-	})
+	return s.groups.endings.write(ctx, endings)
+}
+
+func (s *Store) endings() kind[turns.Ending, turns.EndResult] {
+	return kind[turns.Ending, turns.EndResult]{op: "end reply", run: s.end}
 }
 
 func (s *Store) end(ctx context.Context, endings []turns.Ending) ([]turns.EndResult, error) {
 	args, err := endingArgs(endings)
 	if err != nil {
-		return nil, notSent{err}
+		return nil, unfit{err}
 	}
 	rows, err := collect(ctx, s.vital, end, args, pgx.RowToStructByName[endRow])
 	if err != nil {

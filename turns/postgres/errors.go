@@ -29,6 +29,11 @@ type notSent struct{ error }
 
 func (e notSent) Unwrap() error { return e.error }
 
+// unfit marks an item that could not be made into a statement's arguments, and so was not sent.
+type unfit struct{ error }
+
+func (e unfit) Unwrap() error { return notSent{e.error} }
+
 // mapRead says what the failure of a read means.
 func mapRead(op string, err error) error { return mapError(op, err, false) }
 
@@ -97,6 +102,9 @@ func isUniqueViolation(err error) bool {
 // isOfItem reports whether a statement failed over what one item of it holds: data that can't be stored (class 22), or that
 // a constraint refuses (class 23).
 func isOfItem(err error) bool {
+	if errors.As(err, new(unfit)) {
+		return true
+	}
 	state, ok := sqlState(err)
 	return ok && (strings.HasPrefix(state, "22") || strings.HasPrefix(state, "23"))
 }

@@ -30,10 +30,11 @@ RETURNING i.n`
 
 // NoteCalls implements turns.Ledger. The same note again is noted again and changes nothing.
 func (s *Store) NoteCalls(ctx context.Context, notes []turns.CallNote) ([]turns.NoteResult, error) {
-	if len(notes) == 0 {
-		return nil, nil
-	}
-	return each("note calls", notes, never, func(items []turns.CallNote) ([]turns.NoteResult, error) {
+	return s.groups.notes.write(ctx, notes)
+}
+
+func (s *Store) notes() kind[turns.CallNote, turns.NoteResult] {
+	return kind[turns.CallNote, turns.NoteResult]{op: "note calls", run: func(ctx context.Context, items []turns.CallNote) ([]turns.NoteResult, error) {
 		args := pgx.NamedArgs{
 			"call":      column(items, func(c *turns.CallNote) zeronull.UUID { return zeronull.UUID(c.Call.UUID) }),
 			"session":   column(items, func(c *turns.CallNote) string { return c.Session }),
@@ -49,7 +50,7 @@ func (s *Store) NoteCalls(ctx context.Context, notes []turns.CallNote) ([]turns.
 			results[n].Noted = true
 		}
 		return results, nil
-	})
+	}}
 }
 
 const readCall = `

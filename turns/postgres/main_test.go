@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
@@ -20,6 +21,8 @@ type database struct {
 	dsn   string
 	store *Store
 	rows  *pgxpool.Pool
+	// sent counts the statements of the store.
+	sent *atomic.Int64
 }
 
 // open is for tests that change rows alone.
@@ -37,9 +40,9 @@ func databaseOn(t testing.TB, dsn string) database {
 
 func opened(t testing.TB, dsn string) database {
 	t.Helper()
-	d := database{dsn: dsn}
+	d := database{dsn: dsn, sent: new(atomic.Int64)}
 	var err error
-	d.store, err = Open(t.Context(), Config{URL: d.dsn, MaxConns: 8})
+	d.store, err = Open(t.Context(), Config{URL: d.dsn, MaxConns: 8, Trace: func(context.Context, string) { d.sent.Add(1) }})
 	require.NoError(t, err)
 	t.Cleanup(d.store.Close)
 	d.rows, err = pgxpool.New(t.Context(), d.dsn)

@@ -96,6 +96,7 @@ func recorded(t *testing.T) (database, *recorder) {
 	t.Cleanup(conns.Close)
 	p := &pool{Pool: conns, limits: defaultLimits}
 	d.store = &Store{pool: p, vital: p, lease: p}
+	d.store.groups.open(d.store)
 	return d, r
 }
 

@@ -97,6 +97,7 @@ func TestAClaimWithAReservationIsThreeMessagesAndOneWithoutIsOne(t *testing.T) {
 	worker := d.worker(t)
 	p := &pool{Pool: conns, limits: defaultLimits}
 	d.store = &Store{pool: p, vital: p, lease: p}
+	d.store.groups.open(d.store)
 	limits := turns.SubmissionLimits{SubjectTurns: 5}
 	for range 2 {
 		counted.recorder, counted.batches = recorder{}, 0

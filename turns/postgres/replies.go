@@ -61,17 +61,18 @@ type permitRow struct {
 
 // PermitCalls implements turns.Replies. A permit sent again after an unknown outcome is granted and counts once.
 func (s *Store) PermitCalls(ctx context.Context, permits []turns.CallPermit) ([]turns.PermitResult, error) {
-	if len(permits) == 0 {
-		return nil, nil
-	}
-	return each("permit a call", permits, never, func(items []turns.CallPermit) ([]turns.PermitResult, error) {
+	return s.groups.permits.write(ctx, permits)
+}
+
+func (s *Store) permits() kind[turns.CallPermit, turns.PermitResult] {
+	return kind[turns.CallPermit, turns.PermitResult]{op: "permit a call", run: func(ctx context.Context, items []turns.CallPermit) ([]turns.PermitResult, error) {
 		results, err := s.permit(ctx, items)
 		if isUniqueViolation(err) {
 			// The lost statement landed while this one waited for its row; now it is there to be seen.
 			return s.permit(ctx, items)
 		}
 		return results, err
-	})
+	}}
 }
 
 func (s *Store) permit(ctx context.Context, permits []turns.CallPermit) ([]turns.PermitResult, error) {
@@ -155,16 +156,17 @@ WHERE p.conversation_key = l.conversation_key AND p.call_id = l.call_id AND (p.c
 
 // CloseCalls implements turns.Replies.
 func (s *Store) CloseCalls(ctx context.Context, outcomes []turns.CallOutcome) error {
-	if len(outcomes) == 0 {
-		return nil
-	}
-	_, err := each("close calls", outcomes, never, func(items []turns.CallOutcome) ([]struct{}, error) {
+	_, err := s.groups.closings.write(ctx, outcomes)
+	return err
+}
+
+func (s *Store) closings() kind[turns.CallOutcome, struct{}] {
+	return kind[turns.CallOutcome, struct{}]{op: "close calls", run: func(ctx context.Context, items []turns.CallOutcome) ([]struct{}, error) {
 		args := pgx.NamedArgs{}
 		addOutcomes(args, items)
 		_, err := exec(ctx, s.pool, closeCalls, args)
 		return make([]struct{}, len(items)), err
-	})
-	return err
+	}}
 }
 
 // An item that would change nothing is answered from a plain read: it writes no row version. That is one that only asks,
@@ -207,18 +209,17 @@ type checkpointRow struct {
 // Checkpoint implements turns.Replies. A checkpoint sent again after an unknown outcome is held and appends once. One that
 // can't be stored is not held, and keeps none beside it from being stored.
 func (s *Store) Checkpoint(ctx context.Context, checkpoints []turns.Checkpoint) ([]turns.CheckpointResult, error) {
-	if len(checkpoints) == 0 {
-		return nil, nil
-	}
-	return each("checkpoint", checkpoints, isOfItem, func(items []turns.Checkpoint) ([]turns.CheckpointResult, error) {
-		return s.checkpoint(ctx, items)
-	})
+	return s.groups.checkpoints.write(ctx, checkpoints)
+}
+
+func (s *Store) checkpoints() kind[turns.Checkpoint, turns.CheckpointResult] {
+	return kind[turns.Checkpoint, turns.CheckpointResult]{op: "checkpoint", lost: isOfItem, run: s.checkpoint}
 }
 
 func (s *Store) checkpoint(ctx context.Context, checkpoints []turns.Checkpoint) ([]turns.CheckpointResult, error) {
 	pieces, err := encodeLogs(column(checkpoints, func(c *turns.Checkpoint) []turns.Piece { return c.Pieces }))
 	if err != nil {
-		return nil, notSent{err}
+		return nil, unfit{err}
 	}
 	args := pgx.NamedArgs{
 		"from":     column(checkpoints, func(c *turns.Checkpoint) int64 { return int64(c.From) }),

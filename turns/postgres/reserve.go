@@ -44,7 +44,7 @@ func (s *Store) claimAndCharge(ctx context.Context, claims []turns.Claim, at []i
 	}
 	args, err := claimArgs(items)
 	if err != nil {
-		return nil, notSent{err}
+		return nil, unfit{err}
 	}
 	keys := column(items, func(c *turns.Claim) turns.ReservationKey {
 		return turns.ReservationKey{Key: c.Key, Turn: c.Turn, Generation: c.Reply.Generation}

@@ -15,13 +15,13 @@ const patience = 20 * time.Second
 
 // session is another worker's transaction that has written and not committed: the pause in the middle of a race.
 type session struct {
-	t    *testing.T
+	t    testing.TB
 	conn *pgx.Conn
 	tx   pgx.Tx
 }
 
 // begin runs statements in a transaction that stays open.
-func (d database) begin(t *testing.T, sql string, args ...any) session {
+func (d database) begin(t testing.TB, sql string, args ...any) session {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), d.dsn)
 	require.NoError(t, err)

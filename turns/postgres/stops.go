@@ -1,12 +1,15 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype/zeronull"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/turnd/turnd/turns"
 )
@@ -78,24 +81,72 @@ type stopRow struct {
 
 // RequestStop implements turns.Stops.
 func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, generation int32, by turns.TurnID) (turns.Reply, error) {
-	args := stopArgs(key, turn, generation, by)
 	for range stopTries {
-		row, found, err := one(ctx, s.pool, requestStop, args, pgx.RowToStructByName[stopRow])
+		answer, err := s.groups.stops.one(ctx, stop{key, turn, generation, by})
 		switch {
 		case err != nil:
-			return turns.Reply{}, mapWrite("request a stop", err)
-		case found && row.Moved:
+			return turns.Reply{}, err
+		case answer.found && answer.row.Moved:
 			continue
-		case !found || uuid.UUID(row.ID) == uuid.Nil:
+		case !answer.found || uuid.UUID(answer.row.ID) == uuid.Nil:
 			return turns.Reply{}, turns.NotFound("turn", "")
 		}
-		reply, err := row.reply()
+		reply, err := answer.row.reply()
 		if err != nil {
 			return turns.Reply{}, mapRead("request a stop", err)
 		}
 		return *reply, nil
 	}
 	return turns.Reply{}, turns.Unavailable(errors.New("request a stop: the conversation moved each time"))
+}
+
+// stop is one RequestStop, and stopAnswer what its statement gave.
+type (
+	stop struct {
+		key        turns.ConversationKey
+		turn       turns.TurnID
+		generation int32
+		by         turns.TurnID
+	}
+	stopAnswer struct {
+		row   stopRow
+		found bool
+	}
+)
+
+func (s *Store) stops() kind[stop, stopAnswer] {
+	return kind[stop, stopAnswer]{op: "request a stop", run: s.stop}
+}
+
+// stop sends a statement for each stop, all at once and in one transaction: stops are few, and each looks at much. They go in
+// the order of their conversations, as all that locks several does.
+func (s *Store) stop(ctx context.Context, stops []stop) ([]stopAnswer, error) {
+	if len(stops) == 1 {
+		o := &stops[0]
+		row, found, err := one(ctx, s.pool, requestStop, stopArgs(o.key, o.turn, o.generation, o.by), pgx.RowToStructByName[stopRow])
+		return []stopAnswer{{row, found}}, err
+	}
+	order := places(stops)
+	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(stops[a].key[:], stops[b].key[:]) })
+	rows := make([][]stopRow, len(stops))
+	err := s.pool.repeat(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		b := &pgx.Batch{}
+		for _, n := range order {
+			o := &stops[n]
+			b.Queue(requestStop, stopArgs(o.key, o.turn, o.generation, o.by)).Query(into(&rows[n], pgx.RowToStructByName[stopRow]))
+		}
+		return conn.SendBatch(ctx, b).Close()
+	})
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]stopAnswer, len(stops))
+	for n := range rows {
+		if len(rows[n]) > 0 {
+			answers[n] = stopAnswer{rows[n][0], true}
+		}
+	}
+	return answers, nil
 }
 
 func stopArgs(key turns.ConversationKey, turn turns.TurnID, generation int32, by turns.TurnID) pgx.NamedArgs {

@@ -49,6 +49,8 @@ type Store struct {
 	vital *pool
 	lease *pool
 	lanes lanes
+	// groups write to the pools.
+	groups groups
 }
 
 var (
@@ -76,6 +78,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		}
 		*p.pool = pool
 	}
+	s.groups.open(s)
 	if err := s.pool.use(ctx, func(context.Context, *pgxpool.Conn) error { return nil }); err != nil {
 		s.Close()
 		return nil, mapRead("reach the database", err)
@@ -90,6 +93,7 @@ func (s *Store) Pools(show func(name string, pool *pgxpool.Pool) error) error {
 
 // Close waits for running statements and releases the connections. Closing again does nothing.
 func (s *Store) Close() {
+	s.groups.close()
 	var all sync.WaitGroup
 	for _, pool := range []*pool{s.pool, s.vital, s.lease} {
 		if pool != nil {
@@ -140,39 +144,6 @@ func one[T any](ctx context.Context, p *pool, sql string, args pgx.NamedArgs, sc
 	}
 	return rows[0], true, nil
 }
-
-// each runs a batch of writes, and again one by one if what an item of it holds made the statement fail: one bad item must
-// not undo the others. An item's own failure for which lost is true is answered with a zero result; the others are
-// joined, beside the results of those that went well.
-func each[I, R any](op string, items []I, lost func(error) bool, run func([]I) ([]R, error)) ([]R, error) {
-	results, err := run(items)
-	switch {
-	case err == nil:
-		return results, nil
-	case len(items) == 1 && lost(err):
-		return make([]R, 1), nil
-	case len(items) == 1 || !isOfItem(err):
-		return nil, mapWrite(op, err)
-	}
-	results = make([]R, len(items))
-	var failed []error
-	for i := range items {
-		alone, err := run(items[i : i+1])
-		switch {
-		case err == nil:
-			results[i] = alone[0]
-		case !lost(err):
-			failed = append(failed, mapWrite(op, err))
-		}
-		if err != nil && !isOfItem(err) {
-			break // the others would meet the same
-		}
-	}
-	return results, errors.Join(failed...)
-}
-
-// never is for writes of which no failure is an answer.
-func never(error) bool { return false }
 
 // column is one field of all items, as an array for unnest.
 func column[I, T any](items []I, field func(*I) T) []T {
