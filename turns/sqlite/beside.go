@@ -23,6 +23,7 @@ func OpenBeside(ctx context.Context, path string) (*Beside, error) {
 	settings := url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(5000)", "synchronous(FULL)", "temp_store(MEMORY)"}}
 	dsn := (&url.URL{Scheme: "file", Path: path, RawQuery: settings.Encode()}).String()
 	s := &Store{opened: time.Now()}
+	s.writers = s.newWriters()
 	if s.write, err = newPool(ctx, dsn, 1, nil); err != nil {
 		return nil, err
 	}

@@ -30,7 +30,8 @@ func (s *Store) Claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimR
 
 func (s *Store) claim(ctx context.Context, claims []turns.Claim) ([]turns.ClaimResult, error) {
 	results := make([]turns.ClaimResult, len(claims))
-	err := s.writeTx(ctx, "claim", func(t *tx) error {
+	err := s.shareTx(ctx, tenantOf(claims, func(c *turns.Claim) turns.Tenant { return c.Tenant }), len(claims), "claim", func(t *tx) error {
+		clear(results)
 		for _, i := range inKeyOrder(claims, func(c turns.Claim) turns.ConversationKey { return c.Key }) {
 			won, met, err := t.claimAndCharge(&claims[i])
 			if err != nil {

@@ -16,7 +16,9 @@ func (s *Store) End(ctx context.Context, endings []turns.Ending) ([]turns.EndRes
 		}
 	}
 	results := make([]turns.EndResult, len(endings))
-	err := s.writeTx(ctx, "end replies", func(t *tx) error {
+	tenant := tenantOf(endings, func(e *turns.Ending) turns.Tenant { return e.Tenant })
+	err := s.shareTx(ctx, tenant, len(endings), "end replies", func(t *tx) error {
+		clear(results)
 		for _, i := range inKeyOrder(endings, func(e turns.Ending) turns.ConversationKey { return e.Fence.Key }) {
 			won, err := t.end(&endings[i], turns.ReplyID{})
 			if err != nil {

@@ -3,6 +3,9 @@ package sqlite
 // DSN is open to the tests, which look at what each connection is set to.
 var DSN = dsn
 
+// Pending is how many wait to write, and the one who does.
+func (s *Store) Pending() int { return s.writers.Pending() }
+
 // Statements are all statements by the name of their constant.
 var Statements = map[string]string{
 	"buryAllWorkers": buryAllWorkers, "registerWorker": registerWorker, "renewLease": renewLease, "retireWorker": retireWorker,

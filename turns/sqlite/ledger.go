@@ -18,7 +18,8 @@ const noteCall = `UPDATE provider_calls SET session = CASE WHEN @session = '' TH
 // NoteCalls implements turns.Ledger. The same note again is noted again and changes nothing.
 func (s *Store) NoteCalls(ctx context.Context, notes []turns.CallNote) ([]turns.NoteResult, error) {
 	results := make([]turns.NoteResult, len(notes))
-	err := s.writeTx(ctx, "note calls", func(t *tx) (err error) {
+	tenant := tenantOf(notes, func(n *turns.CallNote) turns.Tenant { return n.Tenant })
+	err := s.shareTx(ctx, tenant, len(notes), "note calls", func(t *tx) (err error) {
 		for _, i := range inKeyOrder(notes, func(n turns.CallNote) turns.ConversationKey { return n.Fence.Key }) {
 			n := &notes[i]
 			results[i].Noted, err = t.won(noteCall, fenceArgs(n.Fence, blob("call", n.Call.UUID), arg("session", n.Session),

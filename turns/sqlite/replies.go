@@ -51,7 +51,9 @@ const permittedBefore = `SELECT calls FROM turns
 // PermitCalls implements turns.Replies. A permit sent again is granted and counts once.
 func (s *Store) PermitCalls(ctx context.Context, permits []turns.CallPermit) ([]turns.PermitResult, error) {
 	results := make([]turns.PermitResult, len(permits))
-	err := s.writeTx(ctx, "permit calls", func(t *tx) error {
+	tenant := tenantOf(permits, func(p *turns.CallPermit) turns.Tenant { return p.Tenant })
+	err := s.shareTx(ctx, tenant, len(permits), "permit calls", func(t *tx) error {
+		clear(results)
 		for _, i := range inKeyOrder(permits, func(p turns.CallPermit) turns.ConversationKey { return p.Fence.Key }) {
 			if err := t.permit(&permits[i], &results[i]); err != nil {
 				return err
@@ -79,7 +81,8 @@ func (t *tx) permit(p *turns.CallPermit, r *turns.PermitResult) (err error) {
 
 // CloseCalls implements turns.Replies.
 func (s *Store) CloseCalls(ctx context.Context, outcomes []turns.CallOutcome) error {
-	return s.writeTx(ctx, "close calls", func(t *tx) error {
+	tenant := tenantOf(outcomes, func(o *turns.CallOutcome) turns.Tenant { return o.Tenant })
+	return s.shareTx(ctx, tenant, len(outcomes), "close calls", func(t *tx) error {
 		for _, i := range inKeyOrder(outcomes, func(o turns.CallOutcome) turns.ConversationKey { return o.Key }) {
 			if err := t.closeCall(outcomes[i]); err != nil {
 				return err
@@ -114,7 +117,8 @@ func outcomeValues(o turns.CallOutcome) []any {
 // Checkpoint implements turns.Replies.
 func (s *Store) Checkpoint(ctx context.Context, checkpoints []turns.Checkpoint) ([]turns.CheckpointResult, error) {
 	results := make([]turns.CheckpointResult, len(checkpoints))
-	err := s.writeTx(ctx, "checkpoint", func(t *tx) error {
+	err := s.shareTx(ctx, "", len(checkpoints), "checkpoint", func(t *tx) error {
+		clear(results)
 		for _, i := range inKeyOrder(checkpoints, func(c turns.Checkpoint) turns.ConversationKey { return c.Fence.Key }) {
 			if err := t.checkpoint(&checkpoints[i], &results[i]); err != nil {
 				return err

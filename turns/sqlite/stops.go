@@ -31,7 +31,7 @@ const noteStop = `UPDATE turns SET cancel_requested = 1
 // RequestStop implements turns.Stops. Asked again it only stops a reply that was held meanwhile. The reply that it returns
 // is chosen before it ends one.
 func (s *Store) RequestStop(ctx context.Context, key turns.ConversationKey, turn turns.TurnID, generation int32, by turns.TurnID) (reply turns.Reply, err error) {
-	err = s.writeTx(ctx, "request stop", func(t *tx) error {
+	err = s.shareTx(ctx, "", 1, "request stop", func(t *tx) error {
 		marked, err := t.won(stopTurn, arg("key", key[:]), blob("turn", turn.UUID), arg("generation", generation), blob("by", by.UUID))
 		if err != nil {
 			return err

@@ -33,11 +33,13 @@ type Config struct {
 
 // Store is a turns.Store on one file. It is safe for concurrent use.
 type Store struct {
-	lock   *os.File
-	write  *pool
-	read   *pool
-	opened time.Time
-	closed atomic.Bool
+	lock  *os.File
+	write *pool
+	read  *pool
+	// writers take turns with write.
+	writers *writers
+	opened  time.Time
+	closed  atomic.Bool
 }
 
 var _ turns.Store = (*Store)(nil)
@@ -58,6 +60,7 @@ func open(ctx context.Context, cfg Config) (_ *Store, err error) {
 		return nil, err
 	}
 	s := &Store{opened: time.Now()}
+	s.writers = s.newWriters()
 	defer func() {
 		if err != nil {
 			_ = s.Close()
@@ -110,6 +113,9 @@ func dsn(path string, unsynced bool) string {
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
+	}
+	if s.writers != nil {
+		s.writers.Close()
 	}
 	var errs []error
 	if s.read != nil {

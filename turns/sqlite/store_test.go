@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,7 +55,13 @@ func open(t testing.TB) storetest.Engine {
 	content, err := empty()
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, content, 0o600))
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Unsynced: true})
+	var commits atomic.Int64
+	count := func(_ context.Context, statement string) {
+		if statement == "BEGIN IMMEDIATE" {
+			commits.Add(1)
+		}
+	}
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Unsynced: true, Trace: count})
 	require.NoError(t, err)
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=foreign_keys(1)&_pragma=busy_timeout(5000)&_txlock=immediate")
 	require.NoError(t, err)
@@ -71,6 +78,13 @@ func open(t testing.TB) storetest.Engine {
 		Query: func(ctx context.Context, text string) ([][]any, error) { return query(ctx, db, text) },
 		ID:    func(id [16]byte) string { return fmt.Sprintf("x'%x'", id[:]) },
 		Close: store.Close,
+		Hold: func(t testing.TB) func() {
+			tx, err := db.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			return func() { require.NoError(t, tx.Rollback()) }
+		},
+		Pending: store.Pending,
+		Commits: commits.Load,
 	}
 }
 

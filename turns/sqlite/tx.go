@@ -13,18 +13,6 @@ type tx struct {
 	now     int64
 }
 
-// writeTx runs act in an immediate transaction once this caller's turn has come. From there on the context is not asked
-// any more.
-func (s *Store) writeTx(ctx context.Context, doing string, act func(*tx) error) error {
-	session, err := s.write.take(ctx)
-	if err != nil {
-		return s.mapError(ctx, doing, err)
-	}
-	defer s.write.give(session)
-	t := &tx{ctx: context.WithoutCancel(ctx), session: session}
-	return s.mapError(t.ctx, doing, t.commit(act))
-}
-
 func (t *tx) commit(act func(*tx) error) error {
 	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -33,6 +21,11 @@ func (t *tx) commit(act func(*tx) error) error {
 	if err := act(t); err != nil {
 		return errors.Join(err, t.rollback())
 	}
+	return t.finish()
+}
+
+// finish commits.
+func (t *tx) finish() error {
 	if _, err := t.exec("COMMIT"); err != nil {
 		// A COMMIT that failed on a broken reference leaves its transaction open. One that SQLite itself rolled back
 		// makes this ROLLBACK fail, which says nothing new.
