@@ -17,6 +17,11 @@ type Engine struct {
 	ID func(id [16]byte) string
 	// Close closes the store. The opener closes it too at the end of the test, so closing twice must be harmless.
 	Close func() error
+	// Hold keeps what is written from going on until it is released. Pending is how many calls wait to be written or are being
+	// written, and Commits how many transactions the store has begun.
+	Hold    func(t testing.TB) (release func())
+	Pending func() int
+	Commits func() int64
 }
 
 // Opener makes an Engine that lives as long as the test.
@@ -100,6 +105,7 @@ func areas() []area {
 		{"time", times()},
 		{"unicode", unicodes()},
 		{"concurrency", concurrency()},
+		{"groups", groups()},
 		{"context", contexts()},
 	}
 }
