@@ -26,7 +26,7 @@ func (s *Service) Cancel(ctx context.Context, caller Caller, conversation Conver
 	if err != nil {
 		return Reply{}, err
 	}
-	q := LookupQuery{Key: key, Turn: turn.ID}
+	q := LookupQuery{Tenant: caller.Tenant, Key: key, Turn: turn.ID}
 	if turn.ID.Row() != id {
 		q.Cursor = ReplyID(id)
 	}

@@ -18,7 +18,7 @@ func (s *Service) Select(ctx context.Context, caller Caller, conversation Conver
 		return Reply{}, NotFound("reply", "reply_id")
 	}
 	for range submitRounds {
-		st, err := s.lookup(ctx, LookupQuery{Key: key, Turn: turn.ID, Cursor: id})
+		st, err := s.lookup(ctx, LookupQuery{Tenant: caller.Tenant, Key: key, Turn: turn.ID, Cursor: id})
 		switch {
 		case err != nil:
 			return Reply{}, err

@@ -204,7 +204,7 @@ func (a *arrival) answered(ctx context.Context, parent RowID) (RowID, error) {
 	if err != nil || above.ID.Row() == parent {
 		return parent, err
 	}
-	st, err := a.store.Lookup(ctx, LookupQuery{Key: a.key, Turn: above.ID, Cursor: ReplyID(parent)})
+	st, err := a.store.Lookup(ctx, LookupQuery{Tenant: a.caller.Tenant, Key: a.key, Turn: above.ID, Cursor: ReplyID(parent)})
 	if err != nil || st.Live == nil || st.Cursor.counts() {
 		return parent, err
 	}

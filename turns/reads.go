@@ -55,7 +55,7 @@ func (s *Service) FollowTarget(ctx context.Context, caller Caller, conversation 
 		reply, err := s.readSettled(ctx, key, ReplyID(id))
 		return key, reply, err
 	}
-	st, err := s.lookup(ctx, LookupQuery{Key: key, Turn: turn.ID})
+	st, err := s.lookup(ctx, LookupQuery{Tenant: caller.Tenant, Key: key, Turn: turn.ID})
 	switch {
 	case err != nil:
 		return key, Reply{}, err

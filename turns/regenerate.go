@@ -64,7 +64,7 @@ func (a *arrival) regenerateRounds(ctx context.Context) (reply Reply, replayed b
 
 // regenerateRound looks how things stand and acts on it once.
 func (a *arrival) regenerateRound(ctx context.Context) (reply Reply, replayed, done bool, err error) {
-	st, err := a.lookup(ctx, LookupQuery{Key: a.key, Turn: a.Input.Turn, Cursor: a.regenerate.Reply})
+	st, err := a.lookup(ctx, LookupQuery{Tenant: a.caller.Tenant, Key: a.key, Turn: a.Input.Turn, Cursor: a.regenerate.Reply})
 	a.looked()
 	switch {
 	case err != nil:

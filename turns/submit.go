@@ -207,8 +207,8 @@ func (a *arrival) round(ctx context.Context) (sub Submission, done bool, err err
 }
 
 func (a *arrival) query() LookupQuery {
-	q := LookupQuery{Key: a.key, Turn: a.Input.Turn, Parent: a.Input.Parent, Beside: a.OnBusy == OnBusySupersede,
-		ContentUpTo: replayedAtOnce}
+	q := LookupQuery{Tenant: a.caller.Tenant, Key: a.key, Turn: a.Input.Turn, Parent: a.Input.Parent,
+		Beside: a.OnBusy == OnBusySupersede, ContentUpTo: replayedAtOnce}
 	if a.Cursor != nil {
 		q.Cursor = a.Cursor.Reply
 	}

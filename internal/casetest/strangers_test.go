@@ -30,11 +30,14 @@ type heard struct {
 	statements map[string][]string
 }
 
+// notOfCalls are a ping, which is of a connection, and what begins and ends a transaction that calls share.
+var notOfCalls = []string{"-- ping", "BEGIN IMMEDIATE", "SAVEPOINT shared", "RELEASE shared", "ROLLBACK TO shared", "COMMIT"}
+
 // trace is a store's Trace. A request's metadata goes with its context wherever that goes.
 func (h *heard) trace(ctx context.Context, statement string) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	mark := md.Get(questionHeader)
-	if len(mark) != 1 || statement == "-- ping" { // a ping is of a connection, not of a call
+	if len(mark) != 1 || slices.Contains(notOfCalls, statement) {
 		return
 	}
 	h.mu.Lock()

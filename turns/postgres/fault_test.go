@@ -50,11 +50,9 @@ func TestWaitingForAConnectionEndsInTimeAndCostsNoLease(t *testing.T) {
 	d := open(t)
 	c := d.win(t, newClaim(d.worker(t)))
 	s := d.begin(t, `LOCK TABLE conversations IN ACCESS EXCLUSIVE MODE`)
-	var blocked []<-chan answer[turns.Standing]
+	var blocked []<-chan answer[turns.Reply]
 	for range d.store.pool.Config().MaxConns {
-		blocked = append(blocked, start(func() (turns.Standing, error) {
-			return d.store.Lookup(t.Context(), turns.LookupQuery{Key: c.Key})
-		}))
+		blocked = append(blocked, start(func() (turns.Reply, error) { return d.store.ReadReply(t.Context(), c.Key, c.Reply.ID) }))
 	}
 	require.Eventually(t, func() bool { return d.store.pool.Stat().AcquiredConns() == d.store.pool.Config().MaxConns }, patience, time.Millisecond)
 	d.store.pool.limits.wait = 50 * time.Millisecond

@@ -23,8 +23,9 @@ const (
 	slowStatement = 250 * time.Millisecond
 )
 
-// groups are the writes that share statements, by their kinds.
+// groups are what shares statements, by its kinds.
 type groups struct {
+	lookups     shared[turns.LookupQuery, looked]
 	claims      shared[turns.Claim, turns.ClaimResult]
 	permits     shared[turns.CallPermit, turns.PermitResult]
 	notes       shared[turns.CallNote, turns.NoteResult]
@@ -34,15 +35,25 @@ type groups struct {
 	stops       shared[stop, stopAnswer]
 }
 
+// line is what items wait behind: one writes, or is written, after the other. Reads wait behind none, and each has a line that
+// is its own.
+type line struct {
+	key  turns.ConversationKey
+	read *turns.LookupQuery
+}
+
 // place is where an item waits: with its conversation and its tenant.
-type place = group.Place[turns.ConversationKey]
+type place = group.Place[line]
 
 func placeOf(tenant turns.Tenant, key turns.ConversationKey, size int) place {
-	return place{Tenant: string(tenant), Key: key, Size: size}
+	return place{Tenant: string(tenant), Key: line{key: key}, Size: size}
 }
 
 // open makes the groups of a store whose pools are there.
 func (g *groups) open(s *Store) {
+	g.lookups.open(s.pool, s.lookups(), func(q *turns.LookupQuery) place {
+		return place{Tenant: string(q.Tenant), Key: line{read: q}, Size: int(q.ContentUpTo)}
+	})
 	g.claims.open(s.pool, s.claims(), func(c *turns.Claim) place { return placeOf(c.Tenant, c.Key, sizeOfClaim(c)) })
 	g.permits.open(s.pool, s.permits(), func(p *turns.CallPermit) place {
 		return placeOf(p.Tenant, p.Fence.Key, len(p.Call.Body))
@@ -58,7 +69,7 @@ func (g *groups) open(s *Store) {
 
 // pending is how many calls are not answered yet.
 func (g *groups) pending() int {
-	return g.claims.group.Pending() + g.permits.group.Pending() + g.notes.group.Pending() + g.closings.group.Pending() +
+	return g.lookups.group.Pending() + g.claims.group.Pending() + g.permits.group.Pending() + g.notes.group.Pending() + g.closings.group.Pending() +
 		g.checkpoints.group.Pending() + g.endings.group.Pending() + g.stops.group.Pending()
 }
 
@@ -66,18 +77,19 @@ func (g *groups) pending() int {
 func (g *groups) close() {
 	var all sync.WaitGroup
 	for _, end := range []func(){
-		g.claims.close, g.permits.close, g.notes.close, g.closings.close, g.checkpoints.close, g.endings.close, g.stops.close,
+		g.lookups.close, g.claims.close, g.permits.close, g.notes.close, g.closings.close, g.checkpoints.close, g.endings.close,
+		g.stops.close,
 	} {
 		all.Go(end)
 	}
 	all.Wait()
 }
 
-// shared is one kind of writes.
+// shared is one kind of statements.
 type shared[I, R any] struct {
 	kind  kind[I, R]
 	place func(*I) place
-	group *group.Group[turns.ConversationKey, I, R]
+	group *group.Group[line, I, R]
 }
 
 func (g *shared[I, R]) open(p *pool, k kind[I, R], place func(*I) place) {
@@ -87,7 +99,7 @@ func (g *shared[I, R]) open(p *pool, k kind[I, R], place func(*I) place) {
 		Slow: slowStatement, Spare: int(p.Config().MaxConns) / 4,
 	}
 	g.kind, g.place = k, place
-	g.group = group.New[turns.ConversationKey](config, k.apart)
+	g.group = group.New[line](config, k.apart)
 }
 
 func (g *shared[I, R]) close() {
@@ -115,9 +127,9 @@ func (g *shared[I, R]) one(ctx context.Context, item I) (R, error) {
 	result, err := g.group.Do(ctx, g.place(&item), item)
 	switch {
 	case errors.As(err, new(group.NotTaken)):
-		err = mapWrite(g.kind.op, notSent{err})
+		err = g.kind.meaning(notSent{err})
 	case errors.Is(err, group.ErrUnanswered):
-		err = mapWrite(g.kind.op, err)
+		err = g.kind.meaning(err)
 	}
 	return result, err
 }
@@ -125,11 +137,15 @@ func (g *shared[I, R]) one(ctx context.Context, item I) (R, error) {
 // kind says how items of one kind are written.
 type kind[I, R any] struct {
 	op string
+	// reads says that nothing is written.
+	reads bool
 	// lost says of an item's own failure that it is an answer: nothing was written for it, and its result is zero. Nil: of none.
 	lost func(error) bool
 	// run writes items, of which none or all is written if it fails. Its error is raw.
 	run func(ctx context.Context, items []I) ([]R, error)
 }
+
+func (k kind[I, R]) meaning(err error) error { return mapError(k.op, err, !k.reads) }
 
 // apart writes items in one statement, and answers each. If what one of them holds made the statement fail, the halves are
 // written by themselves, down to that one: a bad item must not undo the others. Other failures are those of all.
@@ -155,7 +171,7 @@ func (k kind[I, R]) apart(ctx context.Context, items []I, answer func(i int, res
 		case !own && over == nil:
 			over = notSent{err} // the others would meet the same
 		}
-		err = mapWrite(k.op, err)
+		err = k.meaning(err)
 		for i := p.from; i < p.to; i++ {
 			var result R
 			if err == nil {

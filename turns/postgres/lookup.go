@@ -95,11 +95,15 @@ type lookupRow struct {
 
 // Lookup implements turns.Claims.
 func (s *Store) Lookup(ctx context.Context, q turns.LookupQuery) (turns.Standing, error) {
-	standings, err := s.lookupMany(ctx, []turns.LookupQuery{q})
+	standing, err := s.groups.lookups.one(ctx, q)
 	if err != nil {
 		return turns.Standing{}, err
 	}
-	return standings[0].Standing, standings[0].err
+	return standing.Standing, standing.err
+}
+
+func (s *Store) lookups() kind[turns.LookupQuery, looked] {
+	return kind[turns.LookupQuery, looked]{op: "look up a turn", reads: true, run: s.lookupMany}
 }
 
 // looked is the answer to one of many queries: what is stored may not decode.
@@ -108,7 +112,8 @@ type looked struct {
 	err error
 }
 
-// lookupMany answers queries by one statement, in their order. Queries may name the same conversation and the same turn.
+// lookupMany answers queries by one statement, in their order. Queries may name the same conversation and the same turn. Its
+// error is raw.
 func (s *Store) lookupMany(ctx context.Context, queries []turns.LookupQuery) ([]looked, error) {
 	rows, err := collect(ctx, s.pool, lookup, pgx.NamedArgs{
 		"n":      places(queries),
@@ -121,7 +126,7 @@ func (s *Store) lookupMany(ctx context.Context, queries []turns.LookupQuery) ([]
 		"content_up_to": column(queries, func(q *turns.LookupQuery) int64 { return int64(q.ContentUpTo) }),
 	}, pgx.RowToStructByName[lookupRow])
 	if err != nil {
-		return nil, mapRead("look up a turn", err)
+		return nil, err
 	}
 	standings := make([]looked, len(queries))
 	for i := range rows {

@@ -101,11 +101,9 @@ func TestAFullPoolCostsNoLease(t *testing.T) {
 	c := d.win(t, newClaim(d.worker(t)))
 	ctx, cancel := context.WithCancel(t.Context())
 	s := d.begin(t, `LOCK TABLE conversations IN ACCESS EXCLUSIVE MODE`)
-	var blocked []<-chan answer[turns.Standing]
+	var blocked []<-chan answer[turns.Reply]
 	for range 20 {
-		blocked = append(blocked, start(func() (turns.Standing, error) {
-			return d.store.Lookup(ctx, turns.LookupQuery{Key: c.Key})
-		}))
+		blocked = append(blocked, start(func() (turns.Reply, error) { return d.store.ReadReply(ctx, c.Key, c.Reply.ID) }))
 	}
 	d.waiting(t)
 
