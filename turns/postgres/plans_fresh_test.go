@@ -58,16 +58,19 @@ func findsByKeys(t *testing.T, name, plan string) {
 // A session keeps the plan that it made first, and the first tables are empty.
 func TestATurnsStatementsFindRowsByWholeKeysInADatabaseWithoutStatistics(t *testing.T) {
 	d := openOwn(t)
-	all, conn := statements(t), d.storeConn(t)
+	all, conn := statements(t), d.session(t)
 	for _, name := range ofATurn {
 		findsByKeys(t, name, explainGeneric(t, conn, all[name]))
 	}
 }
 
-// storeConn is a session as the store sets it up.
-func (d database) storeConn(t *testing.T) *pgx.Conn {
+// session is one as the store sets it up.
+func (d database) session(t *testing.T) *pgx.Conn {
 	t.Helper()
-	conn, err := d.store.pool.Acquire(t.Context())
+	p, err := newPool(t.Context(), Config{URL: d.dsn}, 1)
+	require.NoError(t, err)
+	t.Cleanup(p.Close)
+	conn, err := p.Acquire(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(conn.Release)
 	return conn.Conn()
@@ -76,14 +79,13 @@ func (d database) storeConn(t *testing.T) *pgx.Conn {
 func TestASessionPlansEachStatementOnce(t *testing.T) {
 	d := openOwn(t)
 	setting := func(name string) (value string) {
-		require.NoError(t, d.storeConn(t).QueryRow(t.Context(), "SELECT current_setting($1)", name).Scan(&value))
+		require.NoError(t, d.session(t).QueryRow(t.Context(), "SELECT current_setting($1)", name).Scan(&value))
 		return value
 	}
 	require.Equal(t, "force_generic_plan", setting("plan_cache_mode"))
 	require.Equal(t, "off", setting("enable_seqscan"))
 
 	require.NoError(t, d.exec(t.Context(), `ALTER ROLE CURRENT_USER IN DATABASE `+d.name(t)+` SET plan_cache_mode = force_custom_plan`))
-	d.store.pool.Reset()
 	require.Equal(t, "force_custom_plan", setting("plan_cache_mode"), "a role that says how to plan has its way")
 	require.Equal(t, "on", setting("enable_seqscan"))
 }
