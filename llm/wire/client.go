@@ -15,8 +15,8 @@ import (
 
 // Bounds on what one process keeps open and reads.
 const (
-	maxIdleConns        = 128
-	maxIdleConnsPerHost = 32
+	maxIdleConns        = 1024
+	maxIdleConnsPerHost = 256
 	// idleConnTimeout is well below what load balancers use, so that it is this side that closes: a connection that dies
 	// while a request is on its way makes an ambiguous call.
 	idleConnTimeout  = 20 * time.Second
