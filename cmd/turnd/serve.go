@@ -31,6 +31,7 @@ type serveCmd struct {
 // Run implements the command. It returns nil after a clean drain.
 func (c serveCmd) Run(ctx context.Context, h haste) error {
 	logger := newLogger(os.Stderr, c.LogFormat, c.LogLevel)
+	defer holdFloor(os.Getenv("GOGC"), memoryLimit())()
 	return serveApp(ctx, h, c.Config, logger, os.Stdout, os.Stderr)
 }
 
