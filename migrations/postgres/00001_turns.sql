@@ -50,6 +50,8 @@ CREATE TABLE conversation_defaults (
 
 -- User turns and replies are rows of one table, since a parent may be either. A reply hangs below its user turn.
 -- A checkpoint rewrites log_len, which is in no index; the fill factor leaves room for the new version on the same page.
+-- Every reply that ends leaves a dead version, with entries in most indexes. Vacuum comes for a twentieth of the rows and not for
+-- a fifth, which of ten million rows would be hours of turns, cleaned up at once.
 CREATE TABLE turns (
     conversation_key     uuid        NOT NULL,
     id                   uuid        NOT NULL,
@@ -127,7 +129,7 @@ CREATE TABLE turns (
     CONSTRAINT turns_waits CHECK (waiting = '' OR role = 'user'),
     CONSTRAINT turns_erased CHECK (NOT erased OR (role = 'user' AND content = '' AND waiting = '')),
     CONSTRAINT turns_log_len CHECK (log_len BETWEEN 0 AND 4294967295)
-) WITH (fillfactor = 80);
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 
 -- A row is found by its whole key. Where a sample says that a conversation which is not in it has one row at most, any index
 -- that begins with the conversation seems as good, and reads all of it for each row. Without a sample it is taken to be long.
@@ -168,6 +170,7 @@ CREATE INDEX turns_held_by_lookup ON turns (next_lookup_at) WHERE role = 'assist
 CREATE INDEX turns_held_by_age ON turns (create_time, id) WHERE role = 'assistant' AND status = 'held';
 
 -- The log of a reply in flight, as it was checkpointed. A chunk is never rewritten; all go when the reply ends.
+-- Hardly any row lives, so that a share of them says nothing: vacuum comes for so many dead ones.
 CREATE TABLE reply_chunks (
     conversation_key uuid   NOT NULL,
     reply_id         uuid   NOT NULL,
@@ -176,7 +179,7 @@ CREATE TABLE reply_chunks (
     pieces           text   NOT NULL,
     PRIMARY KEY (conversation_key, reply_id, start_offset),
     CONSTRAINT reply_chunks_grow CHECK (end_offset > start_offset)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000);
 
 -- The ledger: one row for each physical request, committed before the request is sent. No foreign key to turns, so that
 -- deleting a conversation's content can keep what it cost.
@@ -228,7 +231,7 @@ CREATE TABLE provider_calls (
         AND first = (layer = 'first')),
     CONSTRAINT provider_calls_closed CHECK ((class <> '') = (end_time IS NOT NULL)),
     CONSTRAINT provider_calls_body CHECK (class = '' OR request_body IS NULL)
-) WITH (fillfactor = 80);
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 
 CREATE INDEX provider_calls_of_reply ON provider_calls (conversation_key, reply_id) WHERE reply_id IS NOT NULL;
 
