@@ -1,0 +1,61 @@
+package postgres
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnd/turnd/turns"
+)
+
+// Two workers claim in the same conversations at once, new ones and old ones, so that the statements of both want the same rows.
+func TestCrowdsOfTwoWorkersInTheSameConversationsDoNotLockEachOtherOut(t *testing.T) {
+	d := openOwn(t)
+	other, err := Open(t.Context(), Config{URL: d.dsn, MaxConns: 8})
+	require.NoError(t, err)
+	t.Cleanup(other.Close)
+	worker := d.worker(t)
+	claims := make([][2]turns.Claim, 60)
+	for i := range claims {
+		if i%2 == 0 {
+			claims[i][0] = newClaim(worker)
+		} else {
+			claims[i][0] = after(d.complete(t, d.win(t, newClaim(worker))))
+		}
+		rival := newClaim(worker)
+		claims[i][1] = claims[i][0]
+		claims[i][1].Turn, claims[i][1].Reply.ID, claims[i][1].Call.ID = rival.Turn, rival.Reply.ID, rival.Call.ID
+	}
+	var won [60]atomic.Int64
+	var failed atomic.Int64
+	var all sync.WaitGroup
+	release := d.hold(t)
+	for i := range claims {
+		for side, store := range []*Store{d.store, other} {
+			// The second worker's come the other way round.
+			n := i
+			if side == 1 {
+				n = len(claims) - 1 - i
+			}
+			all.Go(func() {
+				results, err := store.Claim(t.Context(), []turns.Claim{claims[n][side]})
+				if err != nil {
+					failed.Add(1)
+				} else if results[0].Won {
+					won[n].Add(1)
+				}
+			})
+		}
+	}
+	require.Eventually(t, func() bool { return d.store.groups.pending()+other.groups.pending() == 2*len(claims) }, patience, time.Millisecond)
+	release()
+	all.Wait()
+	require.Zero(t, failed.Load())
+	for i := range won {
+		require.EqualValues(t, 1, won[i].Load())
+	}
+	require.Zero(t, d.count(t, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`))
+}
