@@ -196,8 +196,9 @@ func oneGivesUpWhileItWaits(t *testing.T, w *world) {
 }
 
 func closedWhileTheyWait(t *testing.T, w *world) {
+	const many = 300 // more than statements take while those before them are slow
 	release := w.Hold(t)
-	claims, won, errs := make([]turns.Claim, 20), make([]bool, 20), make([]error, 20)
+	claims, won, errs := make([]turns.Claim, many), make([]bool, many), make([]error, many)
 	var calls sync.WaitGroup
 	for i := range claims {
 		claims[i] = w.first(newConversation())
