@@ -167,11 +167,11 @@ func New(cfg Config) (*Server, error) {
 	s.late, s.beLate = context.WithCancel(context.Background())
 	s.gate = &gate{mapper: mapper{cfg.Logger}, codec: newCodec(), validate: rules, who: cfg.Authenticator, calls: s.calls,
 		streams: s.streams}
-	s.grpc, s.bridge = s.newGRPC(), s.newGRPC()
+	s.bridge = s.newGRPC()
 	if s.web, err = s.newWeb(); err != nil {
 		return nil, err
 	}
-	if err := checkScopes(s.grpc.GetServiceInfo()); err != nil {
+	if err := checkScopes(s.bridge.GetServiceInfo()); err != nil {
 		return nil, err
 	}
 	s.setServing(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
@@ -179,8 +179,8 @@ func New(cfg Config) (*Server, error) {
 }
 
 // newGRPC makes a server of all services.
-func (s *Server) newGRPC() *grpc.Server {
-	g := grpc.NewServer(s.options(s.gate)...)
+func (s *Server) newGRPC(more ...grpc.ServerOption) *grpc.Server {
+	g := grpc.NewServer(append(s.options(s.gate), more...)...)
 	turnsv1.RegisterTurnServiceServer(g, turnService{Server: s})
 	turnsv1.RegisterConversationServiceServer(g, conversationService{Server: s})
 	turnsv1.RegisterOperatorServiceServer(g, operatorService{Server: s})
@@ -188,6 +188,10 @@ func (s *Server) newGRPC() *grpc.Server {
 	reflection.Register(g)
 	return g
 }
+
+// streamWorkers is how many goroutines are kept for calls. A call in one of them finds a stack that has grown already, where a new
+// one's grows several times over; what comes while all are busy gets one of its own.
+const streamWorkers = 64
 
 // options bound what one client can hold: message and header sizes, calls on a connection, silence, pings. A dead peer
 // is noticed within Time and Timeout together, so a follower whose machine went away does not stay for hours.
@@ -227,6 +231,7 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, web ...net.Listene
 	if err := s.checkListeners(all); err != nil {
 		return err
 	}
+	s.grpc = s.newGRPC(grpc.NumStreamWorkers(streamWorkers)) // they run from here on, until it is stopped
 	splits := make([]*splitter, len(all))
 	group, failed := errgroup.WithContext(ctx)
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// sharedWriters is how many statements of one kind run at once. One would leave the database idle while its answer is on the
-	// way; more make the statements smaller, and so more of them.
-	sharedWriters = 2
+	// sharedWriters is how many statements of one kind run at once. More of them are smaller ones, and what a statement costs
+	// before its first item is more than what the wait for another one does.
+	sharedWriters = 1
 	// sharedMost is how many items share a statement, and sharedBytes how much they may hold, unless one alone holds more.
 	sharedMost  = 64
 	sharedBytes = 8 << 20
