@@ -112,6 +112,8 @@ func (s *worker) household() map[string]tenanttest.IDs {
 
 	running := ask(newID(), newID(), secret+" runs")
 	note("in flight", running, s.turn(running, nil).at(20).reply)
+	// All of it up to the gate, block's start included, is stored before anybody compares what is.
+	s.eventually(func() bool { return s.number(`SELECT count(*) FROM reply_chunks WHERE end_offset = 1 + 20 * 16`) == 1 })
 	waiting := enqueuing(running.GetConversationId(), secret+" waits")
 	_, err = s.submit(waiting)
 	require.NoError(s.t, err)
