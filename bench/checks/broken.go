@@ -33,7 +33,7 @@ var breakages = []breakage{
 	{name: "index_postgres", file: "migrations/postgres/00001_turns.sql", pkg: "./turns/postgres", run: "TestConformance/indexes",
 		old: "CREATE UNIQUE INDEX one_live_reply_per_user_turn", new: "CREATE INDEX one_live_reply_per_user_turn"},
 	{name: "success_on_eof", file: "llm/wire/call.go", pkg: "./llm/anthropic", run: ".",
-		old: "err = ErrNoTerminal", new: "return nil"},
+		old: "return c.failed(ErrNoTerminal)", new: "return nil"},
 }
 
 // broken shows that the tests can fail: each guard is taken out by an overlay, and its tests must fail by a failed test,
