@@ -25,9 +25,13 @@ func (h *Hub) Follow(ctx context.Context, key turns.ConversationKey, id turns.Re
 	return h.stream(ctx, key, id, from, (*follower).follow)
 }
 
-// Replay is Follow for a reply that has ended and was read with its content, which is not read again.
+// Replay is Follow for a reply that has ended and was read with its content, which is not read again. One that was ended from
+// outside, and that this worker still runs, is followed: its log is ahead of what was read, and the reply may come back.
 func (h *Hub) Replay(ctx context.Context, key turns.ConversationKey, reply turns.Reply, from uint32) iter.Seq2[turns.Event, error] {
 	return h.stream(ctx, key, reply.ID, from, func(f *follower) error {
+		if f.ownedLog() != nil {
+			return f.follow()
+		}
 		again, err := f.replay(reply)
 		if err != nil || f.left || !again {
 			return err

@@ -218,6 +218,34 @@ func TestAFollowerOfTheOwnerHearsEverythingOnceAndThenTheEnd(t *testing.T) {
 	})
 }
 
+func TestAReplyThatWasEndedFromOutsideAndStillRunsHereIsFollowedToItsEnd(t *testing.T) {
+	for name, read := range map[string]turns.Reply{
+		"swept": {Status: turns.StatusAbandoned, Reason: turns.ReasonLeaseExpired, Length: 5},
+		"held":  {Status: turns.StatusHeld, Length: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newShelf()
+				hub := newHub(s)
+				log := hub.Open(key, s.reply)
+				begun := turns.Piece{Kind: turns.KindText, Starts: true, Text: "one "}
+				must(t, log.Append(begun))
+				read.ID, read.Content = s.reply.ID, []turns.Piece{begun}
+				var h heard
+				var wg sync.WaitGroup
+				wg.Go(func() { h = listen(hub.Replay(t.Context(), key, read, 0), 0) })
+				synctest.Wait()
+				must(t, log.Append(turns.Piece{Kind: turns.KindText, Text: "two", Ends: true}))
+				log.End(ended(s.reply, 9))
+				wg.Wait()
+				require.NoError(t, h.err)
+				require.Equal(t, "one two", h.text)
+				require.Equal(t, turns.StatusComplete, h.ended.Status)
+			})
+		})
+	}
+}
+
 func TestASlowFollowerGetsBiggerPiecesAndHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf()
