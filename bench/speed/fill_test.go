@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -59,4 +60,17 @@ func TestARatioOfCallsIsTakenWithinARound(t *testing.T) {
 	require.InDelta(t, 1.5, ratio, 1e-9)
 	require.InDelta(t, 3, large, 1e-9)
 	require.InDelta(t, 2, small, 1e-9)
+}
+
+func TestCopiesStayAsLongAsTheyWereOnFewRowsToo(t *testing.T) {
+	copies := smallRows / (2 * seedTurns)
+	for _, p := range probes {
+		spec := p.spec(load.Filled{Conversations: copies}, time.Second)
+		if p.shape != load.Say {
+			require.Zero(t, spec.Most, "%s lasts as long as its window", p.shape)
+			continue
+		}
+		require.Positive(t, spec.Most)
+		require.LessOrEqual(t, spec.Most*(tableRounds+1), copies/2, "a copy gets half a turn in all")
+	}
 }

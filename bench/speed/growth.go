@@ -27,6 +27,11 @@ const (
 	// rowBytes is what a row of turns takes at most while tables are filled, with its share of calls, indexes, the log and what is
 	// sorted to make indexes; freeBytes has to be left.
 	rowBytes, freeBytes = 2500, 10 << 30
+	// sayMost is how many turns are said to copies at a time. The few copies would otherwise be several times as long in the end, and
+	// whoever reads them would find more on the small tables than on the large ones.
+	sayMost = 50
+	// tableRounds are the rounds in which tables are compared; one that does not count comes before.
+	tableRounds = 5
 	// patience is for how long one call may take where none ended inside the window.
 	patience = 5 * time.Minute
 	// levels is how many more pages a call may read where tables are large: their indexes are twice as deep.
@@ -199,6 +204,15 @@ type probe struct {
 	claimed bool
 }
 
+// spec is one round of it.
+func (p probe) spec(known load.Filled, window time.Duration) load.Spec {
+	s := load.Spec{Shape: p.shape, Clients: 1, Deltas: seedDeltas, Window: window, Filled: &known}
+	if p.shape == load.Say {
+		s.Most = sayMost
+	}
+	return s
+}
+
 // probes are what is asked of both. Those of the contract are claim and sweep; the others are held to the same.
 var probes = []probe{
 	{shape: load.Claim, goal: 1.2, pages: levels, claimed: true},
@@ -212,7 +226,7 @@ var probes = []probe{
 
 // compareTables asks both databases the same, in rounds, and adds a figure for time and one for pages of each call.
 func (g *growing) compareTables(dbs []*grown) error {
-	p := pace{window: 3 * time.Second, rounds: 5}
+	p := pace{window: 3 * time.Second, rounds: tableRounds}
 	if g.short {
 		p = pace{window: 500 * time.Millisecond, rounds: 2}
 	}
@@ -267,10 +281,9 @@ func (g *growing) ask(db *grown, probe probe, p pace) (c callCost, err error) {
 	if err := g.pg.forget(g.ctx); err != nil {
 		return c, err
 	}
-	spec := load.Spec{
-		Shape: probe.shape, Target: db.turnd.Listen, Clients: 1, Deltas: seedDeltas, Window: p.window, Filled: &db.known,
-		Watch: map[string]int{"turnd": db.turnd.PID(), "postgres": g.pg.server.PID()},
-	}
+	spec := probe.spec(db.known, p.window)
+	spec.Target = db.turnd.Listen
+	spec.Watch = map[string]int{"turnd": db.turnd.PID(), "postgres": g.pg.server.PID()}
 	r, err := g.load(spec)
 	if err == nil && r.Turns == 0 { // one call takes longer, which is for the figure to say
 		spec.Most, spec.Window = 1, patience
