@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,6 +23,7 @@ const (
 	soakPaceMS      = 2
 	settlePatience  = 3 * time.Minute // idle connections to a provider are kept for a while
 	settleEvery     = 2 * time.Second
+	settleCalm      = 30 * time.Second // is longer than idle connections to a provider are kept
 	warmSoak        = 5 * time.Second
 	mebibyte        = 1 << 20
 	soakGrowth      = 0.05
@@ -33,6 +35,10 @@ const (
 
 // soakLimits give the model a window that long conversations soon fill: without one their requests would grow, and the load with them.
 const soakLimits = ", limits: {window_tokens: 8000, max_output_tokens: 500}"
+
+// soakEnv is what GOGC is by default. Said, it takes away the floor of a worker's heap, which is several times what the load holds: a
+// leak would be a small share of the two together.
+var soakEnv = []string{"GOGC=100"}
 
 // soak loads one service steadily for a while, watches what it holds, and judges whether that is flat, and goes away with the load.
 func soak(s *stage) error {
@@ -51,7 +57,7 @@ func soak(s *stage) error {
 	if err != nil {
 		return err
 	}
-	turnd, err := s.serviceOn(dsn, modelsOf(provider.Addr, soakLimits), nil, "--ops-listen", "127.0.0.1:0")
+	turnd, err := s.serviceOn(dsn, modelsOf(provider.Addr, soakLimits), soakEnv, "--ops-listen", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -106,7 +112,7 @@ func (k *soaking) play(span, every time.Duration) error {
 	}
 	k.begun = time.Now()
 	var err error
-	if k.base, err = k.settled(settlePatience/3, held{}); err != nil {
+	if k.base, err = settled(k.ctx, k.look, settlePatience/3, held{}); err != nil {
 		return err
 	}
 	k.base.print("base")
@@ -146,7 +152,7 @@ func (k *soaking) play(span, every time.Duration) error {
 		}
 		break
 	}
-	if k.after, err = k.settled(settlePatience, k.base); err != nil {
+	if k.after, err = settled(k.ctx, k.look, settlePatience, k.base); err != nil {
 		return err
 	}
 	k.after.print("after")
@@ -154,27 +160,28 @@ func (k *soaking) play(span, every time.Duration) error {
 	return nil
 }
 
-// settled looks until as little is held as at another time, or nothing changes any more where that is none, or patience ends.
-func (k *soaking) settled(patience time.Duration, as held) (h held, err error) {
-	deadline := time.Now().Add(patience)
-	last := held{}
+// settled looks until as little is held as at another time, or, where that is none, nothing has changed for a while, or patience ends.
+func settled(ctx context.Context, look func() (held, error), patience time.Duration, as held) (h held, err error) {
+	began := time.Now()
+	last, calm := held{}, began
 	for {
-		if h, err = k.look(); err != nil {
+		if h, err = look(); err != nil {
 			return h, err
 		}
-		done := h.Goroutines == last.Goroutines && h.FDs == last.FDs && h.Connections == last.Connections
+		if h.Goroutines != last.Goroutines || h.FDs != last.FDs || h.Connections != last.Connections {
+			calm = time.Now()
+		}
+		done := time.Since(calm) >= settleCalm
 		if as.Goroutines > 0 {
 			done = h.Goroutines <= as.Goroutines+slackGoroutines && h.FDs <= as.FDs+slackFDs &&
 				h.Connections <= as.Connections+slackConnections
 		}
-		if done || time.Now().After(deadline) {
+		if done || time.Since(began) >= patience {
 			return h, nil
 		}
 		last = h
-		select {
-		case <-time.After(settleEvery):
-		case <-k.ctx.Done():
-			return h, k.ctx.Err()
+		if err := rest(ctx, settleEvery); err != nil {
+			return h, err
 		}
 	}
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -67,4 +69,24 @@ func TestASoakNoticesWhatStaysWhenTheLoadHasGone(t *testing.T) {
 	flat := func(float64, *held) {}
 	got := missed(soaked(held{Heap: 16 * mebibyte, Goroutines: 140, FDs: 60, Connections: 20}, flat))
 	require.ElementsMatch(t, []string{"heap_after", "goroutines_after", "fds_after", "connections_after"}, got)
+}
+
+func TestWhatIsHeldBeforeALoadIsLookedForOnceIdleConnectionsHaveGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		look := func() (held, error) {
+			if time.Since(began) < 20*time.Second { // connections to a provider that the warm-up has left
+				return held{Goroutines: 100, FDs: 60, Connections: 17}, nil
+			}
+			return held{Goroutines: 30, FDs: 25, Connections: 17}, nil
+		}
+		base, err := settled(t.Context(), look, time.Minute, held{})
+		require.NoError(t, err)
+		require.Equal(t, held{Goroutines: 30, FDs: 25, Connections: 17}, base)
+		began = time.Now()
+		after, err := settled(t.Context(), look, time.Minute, base)
+		require.NoError(t, err)
+		require.Equal(t, base, after)
+		require.Less(t, time.Since(began), 25*time.Second, "as soon as it is as before")
+	})
 }
