@@ -21,6 +21,9 @@ const (
 	sharedWaiting = 16384
 	// slowStatement is how long a statement takes that something holds up, such as a lock on a row: others then go past it.
 	slowStatement = 250 * time.Millisecond
+	// slowShare is the part of a pool's connections that slow statements of one kind may hold, though at least one: the few of
+	// checkpoints and endings too must not all wait for one row.
+	slowShare = 4
 )
 
 // groups are what shares statements, by its kinds.
@@ -96,7 +99,7 @@ func (g *shared[I, R]) open(p *pool, k kind[I, R], place func(*I) place) {
 	config := group.Config{
 		Writers: sharedWriters, Most: sharedMost, Bytes: sharedBytes, Waiting: sharedWaiting,
 		Wait: func() time.Duration { return p.limits.wait },
-		Slow: slowStatement, Spare: int(p.Config().MaxConns) / 4,
+		Slow: slowStatement, Spare: max(1, int(p.Config().MaxConns)/slowShare),
 	}
 	g.kind, g.place = k, place
 	g.group = group.New[line](config, k.apart)

@@ -59,3 +59,18 @@ func TestCrowdsOfTwoWorkersInTheSameConversationsDoNotLockEachOtherOut(t *testin
 	}
 	require.Zero(t, d.count(t, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`))
 }
+
+func TestAnEndingThatWaitsForItsRowHoldsUpNoOther(t *testing.T) {
+	d := open(t)
+	worker := d.worker(t)
+	held, free := d.win(t, newClaim(worker)), d.win(t, newClaim(worker))
+	s := d.begin(t, `SELECT FROM turns WHERE conversation_key = $1 AND id = $2 FOR UPDATE`, [16]byte(held.Key), held.Reply.ID.UUID)
+	done := start(func() ([]turns.EndResult, error) { return d.store.End(t.Context(), []turns.Ending{completing(held)}) })
+	d.waiting(t)
+	d.complete(t, free)
+	require.Empty(t, done, "it still waits")
+	s.commit()
+	a := await(t, done)
+	require.NoError(t, a.err)
+	require.True(t, a.value[0].Won)
+}
