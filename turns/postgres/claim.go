@@ -22,7 +22,8 @@ import (
 // moves without its reply. All rows of an item carry one time, taken once its owner is known to live.
 //
 // Items are in the order of their conversations, and each locks all that it needs before the next one does, from the
-// conversation down.
+// conversation down. Conversations that are there come before those that are made, whichever item is the first: decided
+// looks at moved for each item, and only then at made. Two statements would else lock each other out.
 const claim = `
 WITH living AS (
 	SELECT w.worker_id FROM workers w
@@ -83,7 +84,7 @@ WITH living AS (
 	RETURNING f.n
 ), decided AS (
 	SELECT e.* FROM eligible e
-	WHERE e.expect = 0 AND e.conversation_key IN (SELECT conversation_key FROM made) OR e.n IN (SELECT n FROM moved)
+	WHERE e.n IN (SELECT n FROM moved) OR e.expect = 0 AND e.conversation_key IN (SELECT conversation_key FROM made)
 ), superseded AS (
 	UPDATE turns t SET status = 'abandoned', reason = 'superseded', replaced_by = d.reply_id
 	FROM decided d WHERE t.conversation_key = d.conversation_key AND t.id = d.supersede AND t.status = 'complete'

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -58,6 +59,29 @@ func TestCrowdsOfTwoWorkersInTheSameConversationsDoNotLockEachOtherOut(t *testin
 		require.EqualValues(t, 1, won[i].Load())
 	}
 	require.Zero(t, d.count(t, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`))
+}
+
+// A statement that has made a conversation and then waits for one that is there would hold up another that did it the other way
+// round, and the other it.
+func TestAClaimWaitsForAConversationThatIsThereBeforeItMakesAnother(t *testing.T) {
+	d := open(t)
+	worker := d.worker(t)
+	there := after(d.complete(t, d.win(t, newClaim(worker))))
+	fresh := newClaim(worker)
+	for bytes.Compare(fresh.Key[:], there.Key[:]) > 0 {
+		fresh = newClaim(worker)
+	}
+	s := d.begin(t, `SELECT FROM conversations WHERE conversation_key = $1 FOR UPDATE`, [16]byte(there.Key))
+	done := start(func() ([]turns.ClaimResult, error) { return d.store.Claim(t.Context(), []turns.Claim{fresh, there}) })
+	d.waiting(t)
+	other := d.begin(t, `SET LOCAL lock_timeout = '100ms'`)
+	other.exec(`INSERT INTO conversations (conversation_key, tenant, conversation_id, create_time, update_time)
+		VALUES ($1, 'tenant', $2, now(), now())`, [16]byte(fresh.Key), fresh.Conversation.UUID)
+	require.NoError(t, other.tx.Rollback(t.Context()))
+	s.commit()
+	a := await(t, done)
+	require.NoError(t, a.err)
+	require.True(t, a.value[0].Won && a.value[1].Won)
 }
 
 func TestAnEndingThatWaitsForItsRowHoldsUpNoOther(t *testing.T) {
