@@ -1,6 +1,10 @@
 package group
 
-import "errors"
+import (
+	"context"
+	"errors"
+	"fmt"
+)
 
 // NotTaken is the error of a caller whose item was in no statement: nothing was done for it. It wraps ErrClosed, ErrFull,
 // ErrLate or the error of the caller's context.
@@ -22,3 +26,11 @@ var (
 
 	errForgotten = errors.New("the writer gave no answer")
 )
+
+// inTime tells a caller whose time has run out that this is why its statement was cancelled.
+func inTime(ctx context.Context, err error) error {
+	if errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return err
+}

@@ -102,7 +102,8 @@ func New[K comparable, I, R any](config Config, write Write[I, R]) *Group[K, I, 
 }
 
 // Do has an item written and gives its result, or its error as the writer gave it. The group's own errors are NotTaken and
-// ErrUnanswered. The values of the context, though neither its end nor its deadline, may become those of the statement.
+// ErrUnanswered. A statement that was cancelled since the time of its last caller had run out says so of itself: the error
+// wraps context.DeadlineExceeded then. The values of the context, though neither its end nor its deadline, may become those of the statement.
 func (g *Group[K, I, R]) Do(ctx context.Context, place Place[K], value I) (result R, err error) {
 	it := &item[K, I, R]{value: value, size: place.Size, ctx: ctx, done: make(chan struct{})}
 	if err := g.join(place, it); err != nil {
@@ -118,7 +119,7 @@ func (g *Group[K, I, R]) Do(ctx context.Context, place Place[K], value I) (resul
 	for {
 		select {
 		case <-it.done:
-			return it.result, it.err
+			return it.result, inTime(ctx, it.err)
 		case <-late:
 			if late = nil; g.withdraw(it) {
 				return result, NotTaken{ErrLate}

@@ -285,6 +285,21 @@ func TestACallerThatGivesUpLeavesTheOthersTheirStatement(t *testing.T) {
 	})
 }
 
+func TestALastCallerWhoseTimeHasRunOutIsToldThat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWriter(some)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		late := w.put(ctx, "t", "a")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.True(t, late.answered())
+		require.ErrorIs(t, late.err, context.DeadlineExceeded)
+		require.ErrorIs(t, late.err, context.Canceled, "what the statement said of itself")
+		w.finish()
+	})
+}
+
 func TestNoCallersDeadlineIsTheStatements(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWriter(some)
