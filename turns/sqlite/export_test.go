@@ -1,10 +1,22 @@
 package sqlite
 
+import "context"
+
 // DSN is open to the tests, which look at what each connection is set to.
 var DSN = dsn
 
 // Pending is how many wait to write, and the one who does.
 func (s *Store) Pending() int { return s.writers.Pending() }
+
+// Impatient takes the connection that writes until it is given back. From then on it waits for nobody else's lock.
+func (s *Store) Impatient(ctx context.Context) (give func(), err error) {
+	session, err := s.write.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, err = session.conn.ExecContext(ctx, "PRAGMA busy_timeout = 0")
+	return func() { s.write.give(session) }, err
+}
 
 // Statements are all statements by the name of their constant.
 var Statements = map[string]string{

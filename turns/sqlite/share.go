@@ -72,16 +72,17 @@ func (s *Store) commitParts(ctx context.Context, parts []*part, answer func(i in
 }
 
 // commitTogether gives an error for each part. Where nothing was written since the parts do not go together, as when one
-// names a row that is not there, which shows at the commit, each is written by itself.
+// names a row that is not there, which shows at the commit, each is written by itself. A transaction that could not begin is no
+// part's fault: by itself each would wait as long for whoever holds the file.
 func commitTogether(session *session, parts []*part) []error {
 	errs := make([]error, len(parts))
 	if len(parts) > 1 {
 		t := &tx{session: session}
-		err := t.together(parts, errs)
+		begun, err := t.together(parts, errs)
 		if err == nil {
 			return errs
 		}
-		if errors.Is(err, turns.ErrUnknownOutcome) {
+		if !begun || errors.Is(err, turns.ErrUnknownOutcome) {
 			for i := range errs {
 				if errs[i] == nil {
 					errs[i] = err
@@ -99,19 +100,19 @@ func commitTogether(session *session, parts []*part) []error {
 
 // together writes parts in one transaction, each behind a savepoint. Its own error is of all: none of them is written, unless
 // that is unknown.
-func (t *tx) together(parts []*part, errs []error) error {
+func (t *tx) together(parts []*part, errs []error) (begun bool, err error) {
 	t.ctx = context.WithoutCancel(parts[0].ctx)
 	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
-		return err
+		return false, err
 	}
 	for i, p := range parts {
 		t.ctx, t.now = context.WithoutCancel(p.ctx), time.Now().UnixMicro()
 		var undone error
 		if errs[i], undone = t.apart(p.act); undone != nil {
-			return errors.Join(undone, t.rollback())
+			return true, errors.Join(undone, t.rollback())
 		}
 	}
-	return t.finish()
+	return true, t.finish()
 }
 
 // apart undoes what act has written if it fails. The engine may have ended the whole transaction over that: then undone says so.
