@@ -17,6 +17,9 @@ const (
 	// sharedMost is how many items share a statement, and sharedBytes how much they may hold, unless one alone holds more.
 	sharedMost  = 64
 	sharedBytes = 8 << 20
+	// lookedUpBytes is what a user turn that is looked up is taken to hold. How much it does is not known before; it may be 16 times
+	// as much, which bounds what one statement brings to some hundred MiB.
+	lookedUpBytes = 256 << 10
 	// sharedWaiting bounds the items of one kind that wait for a statement.
 	sharedWaiting = 16384
 	// slowStatement is how long a statement takes that something holds up, such as a lock on a row: others then go past it.
@@ -55,7 +58,7 @@ func placeOf(tenant turns.Tenant, key turns.ConversationKey, size int) place {
 // open makes the groups of a store whose pools are there.
 func (g *groups) open(s *Store) {
 	g.lookups.open(s.pool, s.lookups(), func(q *turns.LookupQuery) place {
-		return place{Tenant: string(q.Tenant), Key: line{read: q}, Size: int(q.ContentUpTo)}
+		return place{Tenant: string(q.Tenant), Key: line{read: q}, Size: int(q.ContentUpTo) + lookedUpBytes}
 	})
 	g.claims.open(s.pool, s.claims(), func(c *turns.Claim) place { return placeOf(c.Tenant, c.Key, sizeOfClaim(c)) })
 	g.permits.open(s.pool, s.permits(), func(p *turns.CallPermit) place {
