@@ -84,6 +84,7 @@ func TestASessionPlansEachStatementOnce(t *testing.T) {
 	}
 	require.Equal(t, "force_generic_plan", setting("plan_cache_mode"))
 	require.Equal(t, "off", setting("enable_seqscan"))
+	require.Equal(t, "0", setting("max_parallel_workers_per_gather"), "a list would wait for processes to start")
 
 	require.NoError(t, d.exec(t.Context(), `ALTER ROLE CURRENT_USER IN DATABASE `+d.name(t)+` SET plan_cache_mode = force_custom_plan`))
 	require.Equal(t, "force_custom_plan", setting("plan_cache_mode"), "a role that says how to plan has its way")

@@ -109,14 +109,15 @@ func (p *pool) validate(ctx context.Context, conn *pgconn.PgConn) error {
 }
 
 // planning has each statement planned once for a session, for whatever it is called with, and makes that one plan good for
-// tables of any size: rows are found by keys, one by one, and each row that is read counts. What the server would choose by size instead is right for the table
-// that it planned for, which may have been empty. Where plan_cache_mode is set otherwise, all is left to whoever did that.
+// tables of any size: rows are found by keys, one by one, and each row that is read counts. What the server would choose by size
+// instead is right for the table that it planned for, which may have been empty. No statement reads so much that other processes
+// could help: to start them takes a hundred times as long as a page of a list. Where plan_cache_mode is set otherwise, all is left to whoever did that.
 const planning = `, CASE WHEN current_setting('plan_cache_mode') = 'auto' THEN ARRAY[
 	set_config('plan_cache_mode', 'force_generic_plan', false), set_config('jit', 'off', false),
 	set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false),
 	set_config('enable_hashjoin', 'off', false), set_config('enable_mergejoin', 'off', false),
 	set_config('enable_material', 'off', false), set_config('enable_memoize', 'off', false),
-	set_config('cpu_tuple_cost', '1', false)] END`
+	set_config('cpu_tuple_cost', '1', false), set_config('max_parallel_workers_per_gather', '0', false)] END`
 
 const idleKey = "turnd.idle"
 
