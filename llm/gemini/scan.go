@@ -38,7 +38,7 @@ func (c *chunk) scan(data []byte, id string) bool {
 		case 0:
 			return s.Word(&c.ResponseID, id)
 		case 1:
-			return s.Array(func(i int) bool { return i == 0 && c.scanCandidate(&s) })
+			return wire.Only(&s, &c.Candidates, func(first *candidate) bool { return first.scan(&s) })
 		case 2:
 			counts, ok := s.Raw()
 			return ok && json.Unmarshal(counts, &c.UsageMetadata) == nil
@@ -47,37 +47,27 @@ func (c *chunk) scan(data []byte, id string) bool {
 	}) && s.End()
 }
 
-func (c *chunk) scanCandidate(s *wire.Scanner) bool {
-	if cap(c.Candidates) == 0 {
-		c.Candidates = make([]candidate, 0, 1)
-	}
-	c.Candidates = c.Candidates[:1]
-	first := &c.Candidates[0]
+func (c *candidate) scan(s *wire.Scanner) bool {
 	return s.Object(scannedCandidate, func(field int) bool {
 		switch field {
 		case 0:
-			return s.Int(&first.Index)
+			return s.Int(&c.Index)
 		case 1:
 			return s.Object(scannedContent, func(int) bool {
-				return s.Array(func(i int) bool { return i == 0 && first.scanPart(s) })
+				return wire.Only(s, &c.Content.Parts, func(first *saidPart) bool { return first.scan(s) })
 			})
 		}
 		return s.Null()
 	})
 }
 
-func (c *candidate) scanPart(s *wire.Scanner) bool {
-	if cap(c.Content.Parts) == 0 {
-		c.Content.Parts = make([]saidPart, 0, 1)
-	}
-	c.Content.Parts = c.Content.Parts[:1]
-	first := &c.Content.Parts[0]
+func (p *saidPart) scan(s *wire.Scanner) bool {
 	return s.Object(scannedPart, func(field int) bool {
 		switch field {
 		case 0:
-			return s.Text(&first.Text)
+			return s.Text(&p.Text)
 		case 1:
-			return s.Bool(&first.Thought)
+			return s.Bool(&p.Thought)
 		}
 		return s.Null()
 	})

@@ -32,24 +32,19 @@ func (c *chunk) scan(data []byte, id string) bool {
 		case 0:
 			return s.Word(&c.ID, id)
 		case 1:
-			return s.Array(func(i int) bool { return i == 0 && c.scanChoice(&s) })
+			return wire.Only(&s, &c.Choices, func(first *choice) bool { return first.scan(&s) })
 		}
 		return s.Null()
 	}) && s.End()
 }
 
-func (c *chunk) scanChoice(s *wire.Scanner) bool {
-	if cap(c.Choices) == 0 {
-		c.Choices = make([]choice, 0, 1)
-	}
-	c.Choices = c.Choices[:1]
-	first := &c.Choices[0]
+func (c *choice) scan(s *wire.Scanner) bool {
 	return s.Object(scannedChoice, func(field int) bool {
 		switch field {
 		case 0:
-			return s.Int(&first.Index)
+			return s.Int(&c.Index)
 		case 1:
-			return first.Delta.scan(s)
+			return c.Delta.scan(s)
 		}
 		return s.Null()
 	})

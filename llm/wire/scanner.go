@@ -88,6 +88,20 @@ func (s *Scanner) Array(item func(i int) bool) bool {
 	}
 }
 
+// Only reads an array of one value at most into a list, whose room is used again.
+func Only[T any](s *Scanner, list *[]T, read func(*T) bool) bool {
+	return s.Array(func(i int) bool {
+		if i > 0 {
+			return false
+		}
+		if cap(*list) == 0 {
+			*list = make([]T, 0, 1)
+		}
+		*list = (*list)[:1]
+		return read(&(*list)[0])
+	})
+}
+
 // End reports whether nothing follows.
 func (s *Scanner) End() bool {
 	s.space()
