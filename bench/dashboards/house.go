@@ -164,6 +164,15 @@ func (h *house) scraped() error {
 	return h.prom.watches(all)
 }
 
+// counted waits until Prometheus has what a worker has counted by now.
+func (h *house) counted(name string) error {
+	now := float64(time.Now().UnixMilli()) / 1000
+	return until(h.ctx, patience, "a scrape of "+name, func() (bool, error) {
+		samples, err := h.prom.ask(h.ctx, fmt.Sprintf("timestamp(up{instance=%q})", name))
+		return len(samples) == 1 && samples[0].value > now, err
+	})
+}
+
 // leaves ends a worker that is not needed any more.
 func (h *house) leaves(name string, sig syscall.Signal) error {
 	w := h.workers[name]

@@ -53,10 +53,20 @@ var scenes = []scene{
 	{name: "gone", about: "a worker that does not come back", play: (*house).gone, alerts: []string{"TurndNotScraped"}},
 }
 
-// ofModel sends so many turns of a model to a worker at once.
+// ofModel sends so many turns of a model to a worker, in two halves that two scrapes see: a rate does not see what a series
+// begins with.
 func ofModel(worker, model string, n int) func(*house) error {
 	return func(h *house) error {
-		return each(n, func(int) error { return h.workers[worker].sends(h.ctx, turn(model, "a turn of "+model)) })
+		for _, half := range []int{n / 2, n - n/2} {
+			err := each(half, func(int) error { return h.workers[worker].sends(h.ctx, turn(model, "a turn of "+model)) })
+			if err != nil {
+				return err
+			}
+			if err := h.counted(worker); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }
 
@@ -66,15 +76,16 @@ func (h *house) turnsCome() error {
 	return nil
 }
 
-// spaced sends turns one after the other. A counter's first step is not seen by a rate where the series begins with it, and
-// calls that fail too often open a breaker.
+// spaced sends turns one after the other, each seen by a scrape: calls that fail too often open a breaker.
 func spaced(model string, n int) func(*house) error {
 	return func(h *house) error {
 		for range n {
 			if err := h.workers["tried"].sends(h.ctx, turn(model, "a turn of "+model)); err != nil {
 				return err
 			}
-			time.Sleep(700 * time.Millisecond)
+			if err := h.counted("tried"); err != nil {
+				return err
+			}
 		}
 		return nil
 	}
@@ -88,7 +99,9 @@ func (h *house) cut() error {
 			if err := h.workers["tried"].sends(h.ctx, in); err != nil {
 				return err
 			}
-			time.Sleep(600 * time.Millisecond)
+			if err := h.counted("tried"); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -135,7 +148,7 @@ func (h *house) followedElsewhere() error {
 // standsStill has more turns come than there are places, and one stand in line behind a reply that runs.
 func (h *house) standsStill() error {
 	tried, calm := h.workers["tried"], h.workers["calm"]
-	for range 2 * places {
+	for range 4 * places {
 		h.behind.Go(func() { _ = tried.sends(h.ctx, turn("gated", large())) })
 	}
 	first := turn("gated", "the first of its conversation")

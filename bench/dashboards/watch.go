@@ -79,18 +79,12 @@ func (w *watch) scene(s scene) error {
 			return err
 		}
 	}
+	if err := w.calms(s.alerts); err != nil {
+		return err
+	}
 	mine, before, err := w.asked(s)
 	if err != nil {
 		return err
-	}
-	firing, err := w.prom.firing(w.ctx)
-	if err != nil {
-		return err
-	}
-	for _, name := range s.alerts {
-		if _, ok := firing[name]; ok && !w.fired[name] {
-			return fmt.Errorf("%s fires before its fault", name)
-		}
 	}
 	if err := s.play(w.house); err != nil {
 		return err
@@ -102,6 +96,24 @@ func (w *watch) scene(s scene) error {
 	shows := w.shows(mine, before)
 	looking.Wait()
 	return errors.Join(shows, fires)
+}
+
+// calms waits until alerts that are to fire do not: what a fault before has left is not what this one does.
+func (w *watch) calms(names []string) error {
+	for _, name := range names {
+		if w.fired[name] {
+			continue
+		}
+		err := until(w.ctx, patience, name+", which fires before its fault, to be over", func() (bool, error) {
+			firing, err := w.prom.firing(w.ctx)
+			_, fires := firing[name]
+			return !fires, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // asked are the queries that a scene is to change, and what they give before it.
