@@ -50,9 +50,9 @@ func TestWaitingForAConnectionEndsInTimeAndCostsNoLease(t *testing.T) {
 	d := open(t)
 	c := d.win(t, newClaim(d.worker(t)))
 	s := d.begin(t, `LOCK TABLE conversations IN ACCESS EXCLUSIVE MODE`)
-	var blocked []<-chan answer[turns.Reply]
+	var blocked []<-chan answer[turns.UserTurn]
 	for range d.store.pool.Config().MaxConns {
-		blocked = append(blocked, start(func() (turns.Reply, error) { return d.store.ReadReply(t.Context(), c.Key, c.Reply.ID) }))
+		blocked = append(blocked, start(func() (turns.UserTurn, error) { return d.store.FindTurn(t.Context(), c.Key, c.Reply.ID.Row()) }))
 	}
 	require.Eventually(t, func() bool { return d.store.pool.Stat().AcquiredConns() == d.store.pool.Config().MaxConns }, patience, time.Millisecond)
 	d.store.pool.limits.wait = 50 * time.Millisecond

@@ -17,7 +17,7 @@ const (
 	// sharedMost is how many items share a statement, and sharedBytes how much they may hold, unless one alone holds more.
 	sharedMost  = 64
 	sharedBytes = 8 << 20
-	// lookedUpBytes is what a user turn that is looked up is taken to hold. How much it does is not known before; it may be 16 times
+	// lookedUpBytes is what a user turn or a reply that is looked up is taken to hold. How much it does is not known before; it may be 16 times
 	// as much, which bounds what one statement brings to some hundred MiB.
 	lookedUpBytes = 256 << 10
 	// sharedWaiting bounds the items of one kind that wait for a statement.
@@ -32,6 +32,7 @@ const (
 // groups are what shares statements, by its kinds.
 type groups struct {
 	lookups     shared[turns.LookupQuery, looked]
+	replies     shared[replyName, readOf]
 	claims      shared[turns.Claim, turns.ClaimResult]
 	permits     shared[turns.CallPermit, turns.PermitResult]
 	notes       shared[turns.CallNote, turns.NoteResult]
@@ -45,7 +46,7 @@ type groups struct {
 // is its own.
 type line struct {
 	key  turns.ConversationKey
-	read *turns.LookupQuery
+	read any // what is asked for, by its address
 }
 
 // place is where an item waits: with its conversation and its tenant.
@@ -60,6 +61,7 @@ func (g *groups) open(s *Store) {
 	g.lookups.open(s.pool, s.lookups(), func(q *turns.LookupQuery) place {
 		return place{Tenant: string(q.Tenant), Key: line{read: q}, Size: int(q.ContentUpTo) + lookedUpBytes}
 	})
+	g.replies.open(s.pool, s.replies(), func(n *replyName) place { return place{Key: line{read: n}, Size: lookedUpBytes} })
 	g.claims.open(s.pool, s.claims(), func(c *turns.Claim) place { return placeOf(c.Tenant, c.Key, sizeOfClaim(c)) })
 	g.permits.open(s.pool, s.permits(), func(p *turns.CallPermit) place {
 		return placeOf(p.Tenant, p.Fence.Key, len(p.Call.Body))
@@ -75,16 +77,16 @@ func (g *groups) open(s *Store) {
 
 // pending is how many calls are not answered yet.
 func (g *groups) pending() int {
-	return g.lookups.group.Pending() + g.claims.group.Pending() + g.permits.group.Pending() + g.notes.group.Pending() + g.closings.group.Pending() +
-		g.checkpoints.group.Pending() + g.endings.group.Pending() + g.stops.group.Pending()
+	return g.lookups.group.Pending() + g.replies.group.Pending() + g.claims.group.Pending() + g.permits.group.Pending() +
+		g.notes.group.Pending() + g.closings.group.Pending() + g.checkpoints.group.Pending() + g.endings.group.Pending() + g.stops.group.Pending()
 }
 
 // close refuses who waits for a statement, and waits for those that run.
 func (g *groups) close() {
 	var all sync.WaitGroup
 	for _, end := range []func(){
-		g.lookups.close, g.claims.close, g.permits.close, g.notes.close, g.closings.close, g.checkpoints.close, g.endings.close,
-		g.stops.close,
+		g.lookups.close, g.replies.close, g.claims.close, g.permits.close, g.notes.close, g.closings.close, g.checkpoints.close,
+		g.endings.close, g.stops.close,
 	} {
 		all.Go(end)
 	}

@@ -11,7 +11,7 @@ import (
 
 // ofATurn are the statements that a turn, its delivery again and its followers take.
 var ofATurn = []string{"lookup", "readPath", "claim", "checkpoint", "permitCalls", "noteCalls", "closeCalls", "end", "sweep",
-	"markFollowed", "readReply", "readLogs", "entries"}
+	"markFollowed", "readReplies", "readLogs", "entries"}
 
 // keyed are the columns that a look in an index must name, so that it finds one row, or those of one reply.
 var keyed = map[string][]string{

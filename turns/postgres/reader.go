@@ -12,31 +12,6 @@ import (
 	"github.com/turnd/turnd/turns"
 )
 
-const readReply = `
-SELECT` + rowColumns + allContent + `
-FROM` + rowSource + `
-WHERE t.conversation_key = @key AND t.id = @reply AND t.role = 'assistant' AND c.deleted_at IS NULL`
-
-// ReadReply implements turns.Reader.
-func (s *Store) ReadReply(ctx context.Context, key turns.ConversationKey, id turns.ReplyID) (turns.Reply, error) {
-	row, found, err := one(ctx, s.pool, readReply, pgx.NamedArgs{
-		"key": zeronull.UUID(key), "reply": zeronull.UUID(id.UUID)}, pgx.RowToStructByName[turnRow])
-	if err != nil {
-		return turns.Reply{}, mapRead("read reply", err)
-	}
-	if !found {
-		return turns.Reply{}, s.whyMissing(ctx, key, id.Row(), "reply")
-	}
-	p, err := row.pathRow()
-	switch {
-	case err != nil:
-		return turns.Reply{}, fmt.Errorf("read reply: %w", err)
-	case p.Unreadable:
-		return *p.Reply, fmt.Errorf("read reply: %w", turns.ErrUnreadable)
-	}
-	return *p.Reply, nil
-}
-
 const findTurn = `
 SELECT` + rowColumns + allContent + `
 FROM turns named
