@@ -124,7 +124,7 @@ func (s *Store) lookupMany(ctx context.Context, queries []turns.LookupQuery) ([]
 		"beside": column(queries, func(q *turns.LookupQuery) bool { return q.Beside }),
 
 		"content_up_to": column(queries, func(q *turns.LookupQuery) int64 { return int64(q.ContentUpTo) }),
-	}, pgx.RowToStructByName[lookupRow])
+	}, byName[lookupRow](lookup))
 	if err != nil {
 		return nil, err
 	}
@@ -193,23 +193,30 @@ func (r *lookupRow) addUser(st *turns.Standing) error {
 	return nil
 }
 
-// addReply adds a reply in each part that it has.
+// addReply adds a reply in each part that it has. It is decoded once.
 func (r *lookupRow) addReply(st *turns.Standing) error {
-	if _, err := decodeLog(string(r.Content), nil); err != nil {
-		r.Content = "" // whoever follows the reply is told
-	}
+	var reply *turns.Reply
 	for _, part := range []struct {
 		is bool
 		to **turns.Reply
 	}{{r.IsRunning, &st.Running}, {r.IsLive, &st.Live}, {r.IsNewest, &st.Newest}, {r.IsCursor, &st.Cursor}, {r.IsLeaf, &st.LeafReply}} {
-		if !part.is {
+		switch {
+		case !part.is:
 			continue
+		case reply == nil:
+			var err error
+			if reply, err = r.reply(); err != nil {
+				r.Content = "" // whoever follows the reply is told
+				reply, err = r.reply()
+			}
+			if err != nil {
+				return err
+			}
+			*part.to = reply
+		default:
+			own := *reply
+			*part.to = &own
 		}
-		reply, err := r.reply()
-		if err != nil {
-			return err
-		}
-		*part.to = reply
 	}
 	return nil
 }
