@@ -31,6 +31,10 @@ func EncodeContent(content []Block) ([]byte, error) {
 
 // DecodeContent reads what EncodeContent wrote.
 func DecodeContent(data []byte) ([]Block, error) {
+	c := compact{data}
+	if content, ok := c.texts(); ok {
+		return content, nil
+	}
 	var stored []storedBlock
 	if err := json.Unmarshal(data, &stored); err != nil {
 		return nil, fmt.Errorf("decode content: %w", err)
@@ -97,10 +101,19 @@ func fromStored(stored []storedBlock) ([]Block, error) {
 // EncodeOptions is the stored form of options as the client sent them.
 func EncodeOptions(o Options) ([]byte, error) { return json.Marshal(o) }
 
+// unsetOptions are the stored form of options of which none is set, which most are.
+var unsetOptions = func() string {
+	data, err := EncodeOptions(Options{})
+	if err != nil {
+		panic(err) // no option is there to fail
+	}
+	return string(data)
+}()
+
 // DecodeOptions reads what EncodeOptions wrote; no bytes at all are unset options.
 func DecodeOptions(data []byte) (Options, error) {
 	var o Options
-	if len(data) == 0 {
+	if len(data) == 0 || string(data) == unsetOptions {
 		return o, nil
 	}
 	if err := json.Unmarshal(data, &o); err != nil {

@@ -81,6 +81,10 @@ func DecodePieces(data []byte) ([]Piece, error) {
 	if len(data) == 0 {
 		return nil, nil
 	}
+	c := compact{data}
+	if pieces, ok := c.pieces(); ok {
+		return pieces, nil
+	}
 	var pieces []Piece
 	if err := json.Unmarshal(data, &pieces); err != nil {
 		return nil, fmt.Errorf("decode pieces of a log: %w", err)
