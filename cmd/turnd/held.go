@@ -90,6 +90,7 @@ func refusalInWords(err error, address string) error {
 
 type heldListCmd struct {
 	operatorFlags `embed:""`
+	jsonFlag      `embed:""`
 	Limit         int `default:"50" placeholder:"N" help:"How many to list at most."`
 }
 
@@ -110,6 +111,12 @@ func (c heldListCmd) run(ctx context.Context, out, notes io.Writer) error {
 		if err != nil {
 			return err
 		}
+		if more {
+			defer fmt.Fprintf(notes, "turnd: there are more than %d; raise --limit\n", c.Limit)
+		}
+		if c.JSON {
+			return printEach(out, replies)
+		}
 		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "CONVERSATION\tREPLY\tEPOCH\tAGE\tMODEL\tPROVIDER\tCALLS OPEN")
 		for _, r := range replies {
@@ -120,13 +127,7 @@ func (c heldListCmd) run(ctx context.Context, out, notes io.Writer) error {
 			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%d\n", r.GetConversationId(), r.GetReplyId(), r.GetEpoch(),
 				time.Since(r.GetCreateTime().AsTime()).Round(time.Second), r.GetModel(), r.GetProvider(), open)
 		}
-		if err := table.Flush(); err != nil {
-			return err
-		}
-		if more {
-			fmt.Fprintf(notes, "turnd: there are more than %d; raise --limit\n", c.Limit)
-		}
-		return nil
+		return table.Flush()
 	})
 }
 

@@ -57,6 +57,11 @@ func TestHeldRepliesAreListedReleasedAndCompletedFromACommandLine(t *testing.T) 
 		return []string{r.GetConversationId(), r.GetReplyId(), "--epoch", strconv.FormatInt(epoch, 10)}
 	}
 
+	lines := strings.Split(strings.TrimSpace(prints(t, held("--json")...)), "\n")
+	require.Len(t, lines, 2)
+	var earliest map[string]any
+	require.NoError(t, json.Unmarshal([]byte(lines[0]), &earliest))
+	require.Equal(t, first.GetReplyId(), earliest["replyId"], "as REST names it")
 	for _, args := range [][]string{held(), held("list")} {
 		lines := strings.Split(strings.TrimSpace(prints(t, args...)), "\n")
 		require.Len(t, lines, 3)

@@ -11,7 +11,7 @@ import (
 
 // jsonFlag asks for a form that programs read.
 type jsonFlag struct {
-	JSON bool `name:"json" help:"Print JSON, as REST gives it, instead of a table."`
+	JSON bool `name:"json" help:"Print JSON instead of a table; what the service answers is as REST gives it."`
 }
 
 // printJSON prints a message as REST gives it, on one line. protojson alone puts blanks at random places, so that nobody
@@ -28,4 +28,14 @@ func printJSON(out io.Writer, m proto.Message) error {
 	compact.WriteByte('\n')
 	_, err = compact.WriteTo(out)
 	return err
+}
+
+// printEach prints messages one a line.
+func printEach[M proto.Message](out io.Writer, messages []M) error {
+	for _, m := range messages {
+		if err := printJSON(out, m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
