@@ -7,7 +7,7 @@ import (
 
 // Ledger is the part of a Store that keeps what every physical request to a provider was, and what it took.
 type Ledger interface {
-	// NoteCalls adds what became known of open calls before or while they are sent, under the fences of their replies, which
+	// NoteCalls adds what became known of open calls before or while they are sent, or how far they came, under the fences of their replies, which
 	// must be in flight.
 	NoteCalls(ctx context.Context, notes []CallNote) ([]NoteResult, error)
 	// ReadCall reads an open call with the body that was kept for it. A missing or closed one is CodeNotFound.
@@ -49,6 +49,11 @@ type CallNote struct {
 	Session string
 	// Submitted marks that the call leaves now.
 	Submitted bool
+	// Phase, HTTPStatus and RequestID are how far the call came, of one whose outcome stays unknown; zero leaves what is stored.
+	// What closes the call without knowing them leaves them, and a phase also where it only knows that the call was written.
+	Phase      CallPhase
+	HTTPStatus int
+	RequestID  string
 }
 
 // NoteResult answers one CallNote.

@@ -201,7 +201,7 @@ func (r *run) step(ctx context.Context, c *callResult) (after *callResult, over 
 	case ActionReplace:
 		r.replace(ctx, *c, next)
 	case ActionHold:
-		r.hold(ctx)
+		r.hold(ctx, *c)
 	default:
 		r.abandon(ctx, next.Reason, next.RetryAfter, *c)
 	}
@@ -448,7 +448,7 @@ func (r *run) stopped(ctx context.Context, cause error, c callResult) {
 	case errors.Is(cause, errLeft):
 		r.abandonAndStop(ctx, ReasonDisconnected, 0, c)
 	case r.holdsInstead(c):
-		r.hold(ctx)
+		r.hold(ctx, c)
 	case errors.Is(cause, errDeadline):
 		r.abandonAndStop(ctx, ReasonDeadline, r.waitLeft(), c)
 	case !c.closed && r.handOver(ctx):

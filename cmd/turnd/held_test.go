@@ -62,6 +62,8 @@ func TestHeldRepliesAreListedReleasedAndCompletedFromACommandLine(t *testing.T) 
 	var earliest map[string]any
 	require.NoError(t, json.Unmarshal([]byte(lines[0]), &earliest))
 	require.Equal(t, first.GetReplyId(), earliest["replyId"], "as REST names it")
+	calls := prints(t, "ledger", "--csv", "--open", "--server", p.ready.Listen)
+	require.Equal(t, 2, strings.Count(calls, ",body,200,"), "how far a held call came is known before it is resolved: %s", calls)
 	for _, args := range [][]string{held(), held("list")} {
 		lines := strings.Split(strings.TrimSpace(prints(t, args...)), "\n")
 		require.Len(t, lines, 3)

@@ -35,7 +35,7 @@ dropped AS (
 	WHERE p.conversation_key = o.conversation_key AND p.call_id = o.call_id`
 
 	guess = `
-	UPDATE provider_calls p SET class = 'ambiguous', phase = 'written', token_source = 'estimated',
+	UPDATE provider_calls p SET class = 'ambiguous', phase = CASE WHEN p.phase = '' THEN 'written' ELSE p.phase END, token_source = 'estimated',
 		input_tokens = (p.request_bytes * 10 + 34) / 35, wasted_tokens = (p.request_bytes * 10 + 34) / 35,
 		waste_cause = 'ambiguous', request_body = NULL, end_time = clock_timestamp()`
 

@@ -15,15 +15,18 @@ import (
 const noteCalls = `
 WITH item AS (
 	SELECT * FROM unnest(@n::int[], @key::uuid[], @reply::uuid[], @epoch::bigint[], @owner::uuid[], @call::uuid[],
-		@session::text[], @submitted::bool[])
-	AS i (n, conversation_key, reply_id, epoch, owner, call_id, session, submitted)
+		@session::text[], @submitted::bool[], @phase::text[], @http::int[], @request::text[])
+	AS i (n, conversation_key, reply_id, epoch, owner, call_id, session, submitted, phase, http_status, request_id)
 ), locked AS (
 	SELECT i.* FROM item i JOIN turns t ON t.conversation_key = i.conversation_key AND t.id = i.reply_id
 	WHERE` + fence + `AND NOT t.cancel_requested
 	ORDER BY t.conversation_key, t.id FOR NO KEY UPDATE OF t
 )
 UPDATE provider_calls p SET session = CASE WHEN i.session = '' THEN p.session ELSE i.session END,
-	submitted_at = CASE WHEN i.submitted THEN COALESCE(p.submitted_at, clock_timestamp()) ELSE p.submitted_at END
+	submitted_at = CASE WHEN i.submitted THEN COALESCE(p.submitted_at, clock_timestamp()) ELSE p.submitted_at END,
+	phase = CASE WHEN i.phase = '' THEN p.phase ELSE i.phase END,
+	http_status = CASE WHEN i.http_status = 0 THEN p.http_status ELSE i.http_status END,
+	provider_request_id = CASE WHEN i.request_id = '' THEN p.provider_request_id ELSE i.request_id END
 FROM locked i
 WHERE p.conversation_key = i.conversation_key AND p.call_id = i.call_id AND p.reply_id = i.reply_id AND p.class = ''
 RETURNING i.n`
@@ -39,6 +42,9 @@ func (s *Store) notes() kind[turns.CallNote, turns.NoteResult] {
 			"call":      column(items, func(c *turns.CallNote) zeronull.UUID { return zeronull.UUID(c.Call.UUID) }),
 			"session":   column(items, func(c *turns.CallNote) string { return c.Session }),
 			"submitted": column(items, func(c *turns.CallNote) bool { return c.Submitted }),
+			"phase":     column(items, func(c *turns.CallNote) string { return string(c.Phase) }),
+			"http":      column(items, func(c *turns.CallNote) int { return c.HTTPStatus }),
+			"request":   column(items, func(c *turns.CallNote) string { return c.RequestID }),
 		}
 		addFences(args, column(items, func(c *turns.CallNote) turns.Fence { return c.Fence }))
 		noted, err := collect(ctx, s.pool, noteCalls, args, pgx.RowTo[int])

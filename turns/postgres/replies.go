@@ -93,7 +93,8 @@ func (s *Store) permit(ctx context.Context, permits []turns.CallPermit) ([]turns
 	return results, nil
 }
 
-// outcomes are calls to close, as a table, and closeOutcome writes one of them over an open row.
+// outcomes are calls to close, as a table, and closeOutcome writes one of them over an open row, of which it leaves what a
+// note knew better.
 const (
 	outcomes = `
 outcome AS (
@@ -110,8 +111,11 @@ outcome AS (
 )`
 
 	closeOutcome = `
-	UPDATE provider_calls p SET class = o.class, phase = o.phase, http_status = o.http_status,
-		provider_request_id = o.request_id, provider_response_id = o.response_id, input_tokens = o.input,
+	UPDATE provider_calls p SET class = o.class,
+		phase = CASE WHEN p.class = '' AND p.phase <> '' AND o.phase = 'written' THEN p.phase ELSE o.phase END,
+		http_status = CASE WHEN p.class = '' AND o.http_status = 0 THEN p.http_status ELSE o.http_status END,
+		provider_request_id = CASE WHEN p.class = '' AND o.request_id = '' THEN p.provider_request_id ELSE o.request_id END,
+		provider_response_id = o.response_id, input_tokens = o.input,
 		cache_read_tokens = o.cache_read, cache_write_tokens = o.cache_write, output_tokens = o.output,
 		reasoning_tokens = o.reasoning, token_source = o.source, waste_cause = o.waste_cause, wasted_tokens = o.wasted,
 		cost_micros = o.cost, extra_requests = o.extra, output_low = o.low, output_high = o.high, request_body = NULL,

@@ -79,7 +79,7 @@ const deleteChunks = `DELETE FROM reply_chunks WHERE conversation_key = @key AND
 
 // Nothing is known of a call that its reply's end finds open: it may have been sent, and is estimated at 3.5 bytes a token of
 // its request.
-const closeOpenCalls = `UPDATE provider_calls SET class = 'ambiguous', phase = 'written', token_source = 'estimated',
+const closeOpenCalls = `UPDATE provider_calls SET class = 'ambiguous', phase = CASE WHEN phase = '' THEN 'written' ELSE phase END, token_source = 'estimated',
 		input_tokens = (request_bytes * 10 + 34) / 35, wasted_tokens = (request_bytes * 10 + 34) / 35,
 		waste_cause = 'ambiguous', request_body = NULL, end_time = @now
 	WHERE conversation_key = @key AND reply_id = @reply AND end_time IS NULL`

@@ -10,7 +10,10 @@ import (
 
 // When a call was sent is kept from the first time that it was said.
 const noteCall = `UPDATE provider_calls SET session = CASE WHEN @session = '' THEN session ELSE @session END,
-		submitted_at = CASE WHEN @submitted THEN COALESCE(submitted_at, @now) ELSE submitted_at END
+		submitted_at = CASE WHEN @submitted THEN COALESCE(submitted_at, @now) ELSE submitted_at END,
+		phase = CASE WHEN @phase = '' THEN phase ELSE @phase END,
+		http_status = CASE WHEN @status = 0 THEN http_status ELSE @status END,
+		provider_request_id = CASE WHEN @request = '' THEN provider_request_id ELSE @request END
 	WHERE conversation_key = @key AND call_id = @call AND reply_id = @reply AND end_time IS NULL
 		AND EXISTS (SELECT 1 FROM turns WHERE conversation_key = @key AND id = @reply AND status = 'in_flight' AND epoch = @epoch
 			AND owner = @owner AND cancel_requested = 0)`
@@ -23,7 +26,8 @@ func (s *Store) NoteCalls(ctx context.Context, notes []turns.CallNote) ([]turns.
 		for _, i := range inKeyOrder(notes, func(n turns.CallNote) turns.ConversationKey { return n.Fence.Key }) {
 			n := &notes[i]
 			results[i].Noted, err = t.won(noteCall, fenceArgs(n.Fence, blob("call", n.Call.UUID), arg("session", n.Session),
-				arg("submitted", n.Submitted), arg("now", t.now))...)
+				arg("submitted", n.Submitted), arg("phase", string(n.Phase)), arg("status", n.HTTPStatus),
+				arg("request", n.RequestID), arg("now", t.now))...)
 			if err != nil {
 				return err
 			}

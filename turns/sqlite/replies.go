@@ -92,8 +92,12 @@ func (s *Store) CloseCalls(ctx context.Context, outcomes []turns.CallOutcome) er
 	})
 }
 
-const closeCall = `UPDATE provider_calls SET class = @class, phase = @phase, http_status = @status,
-		provider_request_id = @request, provider_response_id = @response, input_tokens = @input, cache_read_tokens = @cache_read,
+// What a note of the open call knew better stays.
+const closeCall = `UPDATE provider_calls SET class = @class,
+		phase = CASE WHEN end_time IS NULL AND phase <> '' AND @phase = 'written' THEN phase ELSE @phase END,
+		http_status = CASE WHEN end_time IS NULL AND @status = 0 THEN http_status ELSE @status END,
+		provider_request_id = CASE WHEN end_time IS NULL AND @request = '' THEN provider_request_id ELSE @request END,
+		provider_response_id = @response, input_tokens = @input, cache_read_tokens = @cache_read,
 		cache_write_tokens = @cache_write, output_tokens = @output, reasoning_tokens = @reasoning, token_source = @source,
 		wasted_tokens = @wasted, cost_micros = @cost, waste_cause = @waste_cause, extra_requests = @extra, output_low = @low,
 		output_high = @high, request_body = NULL, end_time = @now

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,7 @@ func notes() []promise {
 		{"a call that is not sent yet is open and unsent until a note says so", aCallIsUnsentUntilItIsNoted},
 		{"a note keeps the session, and one without leaves it", aNoteKeepsTheSession},
 		{"the same note again is noted and changes nothing", theSameNoteAgain},
+		{"what a note knows of how far a call came stays where what closes it knows less", aNoteOfHowFarStays},
 		{"notes of a batch are answered each", notesAreAnsweredEach},
 		{"a body is read by the one read that asks for it", aBodyIsReadWhereItIsAskedFor},
 		{"whatever closes a call drops its body", whateverClosesACallDropsItsBody},
@@ -132,6 +134,39 @@ func theSameNoteAgain(t *testing.T, w *world) {
 	w.win(claim)
 	require.True(t, w.note(noteFor(claim)))
 	w.unchanged(func() { require.True(t, w.note(noteFor(claim))) })
+}
+
+func aNoteOfHowFarStays(t *testing.T, w *world) {
+	known := func(phase turns.CallPhase, status int, request string) {
+		require.EqualValues(t, 1, w.count(fmt.Sprintf(`SELECT count(*) FROM provider_calls WHERE phase = '%s' AND http_status = %d
+			AND provider_request_id = '%s'`, phase, status, request)), "%s %d %s", phase, status, request)
+	}
+	noted := func() turns.Claim {
+		_, claim := w.fresh()
+		n := turns.CallNote{Fence: fenceOf(claim), Call: claim.Call.ID, Phase: turns.PhaseBody, HTTPStatus: 203, RequestID: claim.Call.ID.String()}
+		require.True(t, w.note(n))
+		require.True(t, w.note(turns.CallNote{Fence: fenceOf(claim), Call: claim.Call.ID}))
+		known(turns.PhaseBody, 203, claim.Call.ID.String())
+		return claim
+	}
+	closes := func(c turns.Claim, edit func(*turns.CallOutcome)) {
+		o := closing(c.Key, c.Call.ID, turns.ClassAmbiguous)
+		o.Phase, o.HTTPStatus, o.RequestID = turns.PhaseWritten, 0, ""
+		edit(o)
+		require.NoError(t, w.Store.CloseCalls(w.ctx, []turns.CallOutcome{*o}))
+	}
+
+	less := noted()
+	closes(less, func(*turns.CallOutcome) {})
+	known(turns.PhaseBody, 203, less.Call.ID.String())
+	more := noted()
+	closes(more, func(o *turns.CallOutcome) { o.Phase, o.HTTPStatus, o.RequestID = turns.PhaseDone, 200, "another" })
+	known(turns.PhaseDone, 200, "another")
+	guessed := noted()
+	unknown := abandoning(guessed, 0, turns.ReasonShutdown)
+	unknown.Call = nil
+	w.finish(unknown)
+	known(turns.PhaseBody, 203, guessed.Call.ID.String())
 }
 
 func notesAreAnsweredEach(t *testing.T, w *world) {
