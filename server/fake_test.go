@@ -55,7 +55,7 @@ type fake struct {
 }
 
 // FollowedToEnd counts what repeats have saved, which is none of the server's matter.
-func (f *fake) FollowedToEnd(context.Context, turns.Submission, turns.Reply) {}
+func (f *fake) FollowedToEnd(context.Context, turns.Layer, turns.Reply) {}
 
 func (f *fake) Submit(_ context.Context, c turns.Caller, d turns.Delivery) (turns.Submission, error) {
 	f.mu.Lock()

@@ -29,7 +29,7 @@ type empty struct{}
 
 var errNothing = turns.NotFound("row", "id")
 
-func (empty) FollowedToEnd(context.Context, turns.Submission, turns.Reply) {}
+func (empty) FollowedToEnd(context.Context, turns.Layer, turns.Reply) {}
 
 func (empty) Submit(_ context.Context, _ turns.Caller, d turns.Delivery) (turns.Submission, error) {
 	if d.Input.Turn.IsZero() || len(d.Input.Content) == 0 {

@@ -11,8 +11,8 @@ import (
 // Service is what the server asks of the domain; turns.Service is the one that is served.
 type Service interface {
 	Submit(context.Context, turns.Caller, turns.Delivery) (turns.Submission, error)
-	// FollowedToEnd is told that the stream of a submission has come to the end of its reply.
-	FollowedToEnd(context.Context, turns.Submission, turns.Reply)
+	// FollowedToEnd is told that the stream of a submission which saves a repeat of some layer has come to the end of its reply.
+	FollowedToEnd(context.Context, turns.Layer, turns.Reply)
 	FollowTarget(context.Context, turns.Caller, turns.ConversationID, turns.RowID) (turns.ConversationKey, turns.Reply, error)
 	FollowReply(context.Context, turns.Caller, turns.ConversationID, turns.RowID) (turns.ConversationKey, turns.Reply, error)
 	GetTurn(context.Context, turns.Caller, turns.ConversationID, turns.RowID) (turns.UserTurn, []turns.Reply, error)

@@ -25,8 +25,11 @@ func (t turnService) Turn(req *turnsv1.TurnRequest, stream grpc.ServerStreamingS
 		restarted := &emitter{send: send, reply: sub.Reply.ID, at: sub.Offset}
 		return restarted.write(restartedToWire(*sub.Restarted), 0)
 	}
-	return t.follow(ctx, sub.Key, sub.Turn.ID, &sub.Reply, sub.Offset, accept, send,
-		func(ended turns.Reply) { t.cfg.Service.FollowedToEnd(ctx, *sub, ended) })
+	var ended func(turns.Reply)
+	if saves := sub.Saves; saves != "" { // the submission itself is not kept for as long as the stream goes on
+		ended = func(reply turns.Reply) { t.cfg.Service.FollowedToEnd(ctx, saves, reply) }
+	}
+	return t.follow(ctx, sub.Key, sub.Turn.ID, &sub.Reply, sub.Offset, accept, send, ended)
 }
 
 // submit hands over what was sent. It is apart from Turn, on whose stack there would be its room for as long as the stream

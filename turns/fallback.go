@@ -2,6 +2,7 @@ package turns
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -63,7 +64,7 @@ func (r *run) fallBack(ctx context.Context) bool {
 	request := built.Request
 	r.request, r.callBegun = request, time.Now()
 	n := &r.claim.Reply
-	n.Route, n.RequestHash, n.BuilderVersion, n.WindowStart = route, request.Hash[:], request.BuilderVersion, built.Start
+	n.Route, n.RequestHash, n.BuilderVersion, n.WindowStart = route, slices.Clone(request.Hash[:]), request.BuilderVersion, built.Start
 	r.reply.Endpoint, r.reply.Provider = route.Endpoint, route.Provider
 	return true
 }

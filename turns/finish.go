@@ -192,7 +192,7 @@ func (f *finishing) keep(ctx context.Context) {
 
 // spooled is the ending as it is kept, with the part of the log that is in memory.
 func (f *finishing) spooled() Spooled {
-	s := Spooled{Claim: f.claim, Reply: f.reply, Call: f.call, Unclosed: f.unclosed, Reviver: f.reviver, Ending: f.ending,
+	s := Spooled{Claim: f.claim, Reply: f.reply, Call: *f.call, Unclosed: f.unclosed, Reviver: f.reviver, Ending: f.ending,
 		KeptAt: time.Now().UTC()}
 	s.Claim.NewTurn, s.Reply.Content = nil, nil
 	for _, p := range f.past {

@@ -100,7 +100,7 @@ func finisher(t *testing.T, store *endStore, spool Spool) (*run, *watched) {
 	f := Fence{Reply: ReplyID{newID()}, Epoch: 1, Owner: s.lease.worker()}
 	log := &watched{keptLog: keptLog{pieces: []Piece{{Kind: KindText, Starts: true, Text: "whole", Ends: true}}, length: 7}}
 	r := &run{Service: s, fence: f, log: log, reply: Reply{ID: f.Reply, Turn: TurnID{newID()}, Epoch: 1, Owner: f.Owner},
-		call: NewCall{ID: CallID{newID()}}, cancel: func(error) {}}
+		call: &NewCall{ID: CallID{newID()}}, cancel: func(error) {}}
 	return r, log
 }
 
@@ -237,11 +237,11 @@ func TestAReplyThatWasSettledWithLessKeepsItsWholeTextInTheSpool(t *testing.T) {
 }
 
 func TestARevivalBetweenTwoCallsOpensNoRowOfTheLedger(t *testing.T) {
-	r := &run{call: NewCall{ID: CallID{newID()}}}
+	r := &run{call: &NewCall{ID: CallID{newID()}}}
 	require.Equal(t, r.call.ID, r.openCall())
-	r.past = append(r.past, pastCall{call: r.call})
+	r.past = append(r.past, pastCall{call: *r.call})
 	require.Equal(t, CallID{}, r.openCall(), "the call is over, and its row stays closed")
-	r.call = NewCall{ID: CallID{newID()}}
+	r.call = &NewCall{ID: CallID{newID()}}
 	require.Equal(t, r.call.ID, r.openCall())
 }
 
@@ -261,7 +261,7 @@ func TestAReplyWhoseEndingLiesInTheSpoolIsNotEndedAsCutOff(t *testing.T) {
 }
 
 func TestAUsageReportedBeforeTheBreakIsAnEstimateThoughNothingWasRead(t *testing.T) {
-	r := &run{Service: &Service{}, call: NewCall{RequestBytes: 70}}
+	r := &run{Service: &Service{}, call: &NewCall{RequestBytes: 70}}
 	begun := callResult{httpStatus: 200, reported: &Usage{Input: 6}}
 	broken := begun
 	broken.err = &CallError{Class: ClassAmbiguous, Phase: PhaseBody}

@@ -99,7 +99,7 @@ func (r *run) putBack(ctx context.Context, epoch int64, owner WorkerID, stored u
 func (r *run) claimAgain(st Standing, owner WorkerID) (Claim, bool) {
 	c := r.claim
 	c.ExpectVersion, c.NextSeq = st.Version, max(st.NextSeq, 1)
-	c.NewTurn, c.Start, c.Supersede, c.Call, c.Reserve = nil, nil, ReplyID{}, r.call, r.claim.Reserve.again()
+	c.NewTurn, c.Start, c.Supersede, c.Call, c.Reserve = nil, nil, ReplyID{}, *r.call, r.claim.Reserve.again()
 	if st.Deleted || st.erased() || st.Running != nil || r.fence.Epoch >= MaxEpoch {
 		return c, false
 	}
@@ -223,7 +223,7 @@ func (r *run) lostReply(e Ending) LostReply {
 	l.Reply.Calls, l.Reply.Waited = r.reply.Calls, r.reply.Waited
 	calls := slices.Clone(r.past)
 	if e.Call != nil {
-		calls = append(calls, pastCall{r.call, *e.Call})
+		calls = append(calls, pastCall{*r.call, *e.Call})
 	}
 	e.Usage = Usage{}
 	for _, p := range calls {

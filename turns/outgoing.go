@@ -3,11 +3,12 @@ package turns
 import (
 	"cmp"
 	"context"
+	"slices"
 )
 
 // newCall is the row of a call of a request.
 func newCall(id CallID, number int, key string, request Request, policy OnAmbiguous) NewCall {
-	c := NewCall{ID: id, Number: number, Key: key, Route: request.Route, RequestHash: request.Hash[:],
+	c := NewCall{ID: id, Number: number, Key: key, Route: request.Route, RequestHash: slices.Clone(request.Hash[:]),
 		BuilderVersion: request.BuilderVersion, RequestBytes: len(request.Body), Unsent: policy == OnAmbiguousHold}
 	if keepsBody(request.Route, policy) {
 		c.Body = request.Body

@@ -30,7 +30,7 @@ func TestADatabaseThatRefusesAPermitIsReportedOnce(t *testing.T) {
 	for err, lines := range map[error]int{errors.New("value out of range"): 1, Unavailable(errors.New("cut off")): 0} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
-			r := &run{Service: &Service{store: &refusing{err: err, times: 20}, logger: slog.New(slog.NewTextHandler(&log, nil))}}
+			r := &run{call: new(NewCall), Service: &Service{store: &refusing{err: err, times: 20}, logger: slog.New(slog.NewTextHandler(&log, nil))}}
 			require.True(t, r.permit(t.Context(), 0))
 			require.Equal(t, lines, strings.Count(log.String(), "level=ERROR"), log.String())
 			require.Equal(t, 2, r.reply.Calls)

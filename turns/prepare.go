@@ -238,7 +238,7 @@ func (a *arrival) claimOf(ctx context.Context, st Standing, built Built, deadlin
 		ExpectVersion: st.Version, NextSeq: max(st.NextSeq, 1), Turn: a.Input.Turn,
 		Reply: NewReply{
 			ID: a.reply, Attempt: 1, Generation: 1, Owner: a.lease.worker(), Route: route, Calls: 1,
-			RequestHash: request.Hash[:], BuilderVersion: request.BuilderVersion, WindowStart: built.Start,
+			RequestHash: slices.Clone(request.Hash[:]), BuilderVersion: request.BuilderVersion, WindowStart: built.Start,
 			Deadline: deadline,
 		},
 	}

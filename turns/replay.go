@@ -121,7 +121,7 @@ func (s *Service) replayOne(ctx context.Context, k Spooled) error {
 func (s *Service) runOf(k Spooled) *run {
 	e := k.Ending
 	r := &run{
-		Service: s, key: e.Fence.Key, fence: e.Fence, claim: k.Claim, reply: k.Reply, call: k.Call, unclosed: k.Unclosed,
+		Service: s, key: e.Fence.Key, fence: e.Fence, claim: k.Claim, reply: k.Reply, call: &k.Call, unclosed: k.Unclosed,
 		request: Request{Route: k.Claim.Reply.Route, BuilderVersion: k.Claim.Reply.BuilderVersion},
 		stored:  e.StoredLength, usage: e.Usage, over: true, cancel: func(error) {},
 		reviver: k.Reviver,

@@ -37,9 +37,9 @@ type run struct {
 	claimed trace.SpanContext
 	span    trace.Span
 
-	// call is the call under way, past are those before it and usage is their sum. They are written with mu held, and by the
-	// run's own goroutine alone.
-	call  NewCall
+	// call is the call under way, at first the claim's, past are those before it and usage is their sum. They are written with mu
+	// held, and by the run's own goroutine alone.
+	call  *NewCall
 	past  []pastCall
 	usage Usage
 	// rest is a wait before the first call.
@@ -56,9 +56,8 @@ type run struct {
 	// session is what was prepared at the provider for the call; unsent says that its row does not say yet that it leaves.
 	session string
 	unsent  bool
-	// begun is what is known of a call that the last owner made and whose outcome is to be found out; without an error there
-	// is none.
-	begun callResult
+	// begun is what is known of a call that the last owner made and whose outcome is to be found out; nil: there is none.
+	begun *callResult
 	// asked says that the provider was asked about the call and could not tell, noFallback that no further entry of the
 	// route could be used.
 	asked      bool
@@ -110,12 +109,13 @@ func (s *Service) newRun(p pendingRun, reply Reply) *run {
 		reply.Continues += piece.Len()
 	}
 	r := &run{
-		Service: s, place: Caller{Tenant: p.claim.Tenant, Subject: p.claim.Subject}, key: p.claim.Key, reply: reply, request: p.request, made: p.made, claim: p.claim, turn: p.turn, call: p.claim.Call,
+		Service: s, place: Caller{Tenant: p.claim.Tenant, Subject: p.claim.Subject}, key: p.claim.Key, reply: reply, request: p.request, made: p.made, claim: p.claim, turn: p.turn,
 		fence:    reply.fence(p.claim.Key),
 		unsent:   p.claim.Call.Unsent,
 		deadline: time.Now().Add(p.limit), log: s.logs.Open(p.claim.Key, reply),
 		callBegun: time.Now(), sentAt: time.Now(), kept: p.kept, claimed: p.span, arrived: p.arrived, since: time.Now().Add(-reply.Age),
 	}
+	r.call = &r.claim.Call
 	for _, piece := range p.kept {
 		if err := r.log.Append(piece); err != nil {
 			s.logger.Error("partial reply not gone on with", "reply_id", reply.ID.String(), "err", err)
@@ -146,12 +146,23 @@ func (s *Service) launch(r *run) {
 			delete(s.runs, r.reply.ID)
 			s.mu.Unlock()
 		}()
-		ctx, stop := context.WithDeadlineCause(ctx, r.deadline, errDeadline)
-		defer stop()
+		defer r.limited()()
 		defer cancel(nil)
 		defer r.span.End()
 		r.make(ctx)
 	}()
+}
+
+// limited stops the run at its deadline, unless the function that it gives is called before. There are as many runs as streams,
+// and a timer is less than another context would be.
+func (r *run) limited() (lift func()) {
+	left := time.Until(r.deadline)
+	if left <= 0 {
+		r.cancel(errDeadline)
+		return func() {}
+	}
+	timer := time.AfterFunc(left, func() { r.cancel(errDeadline) })
+	return func() { timer.Stop() }
 }
 
 // make makes calls until one of them decides the reply.
@@ -159,8 +170,8 @@ func (r *run) make(ctx context.Context) {
 	if !r.rested(ctx) {
 		return
 	}
-	c, over := &r.begun, false
-	if c.err == nil {
+	c, over := r.begun, false
+	if c == nil {
 		c, over = r.attempt(ctx)
 	}
 	for !over {
@@ -333,7 +344,7 @@ func (r *run) again(ctx context.Context, c callResult, next Next, outcome CallOu
 		r.owes, r.taken = true, r.log.Len()
 	}
 	r.mu.Lock()
-	r.usage, r.past = r.usage.Add(outcome.Usage), append(r.past, pastCall{r.call, outcome})
+	r.usage, r.past = r.usage.Add(outcome.Usage), append(r.past, pastCall{*r.call, outcome})
 	r.mu.Unlock()
 	r.unclosed = append(r.unclosed, outcome)
 	r.closeCalls(context.WithoutCancel(ctx))
@@ -380,7 +391,7 @@ func (r *run) permit(ctx context.Context, waited time.Duration) bool {
 func (r *run) permitted(call NewCall, calls int, waited time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.call, r.session, r.unsent, r.asked, r.layer = call, "", call.Unsent, false, ""
+	r.call, r.session, r.unsent, r.asked, r.layer = &call, "", call.Unsent, false, ""
 	r.sentAt = time.Now()
 	r.responseID.Store(nil)
 	r.noted = ""

@@ -15,7 +15,7 @@ func (s *Service) repeated(ctx context.Context, sub *Submission, layer Layer) {
 		s.metrics.saved(ctx, layer, 1, r.Usage)
 	case sub.Result == ResultAttached && s.attach(r.ID, layer):
 	default:
-		sub.saves = layer
+		sub.Saves = layer
 	}
 }
 
@@ -54,9 +54,9 @@ func (r *run) answerAttached(ctx context.Context, ended Reply) {
 	}
 }
 
-// FollowedToEnd is to be called when the stream of a submission has come to the end of its reply.
-func (s *Service) FollowedToEnd(ctx context.Context, sub Submission, ended Reply) {
-	if sub.saves != "" && ended.Status.Terminal() && ended.Status != StatusHeld {
-		s.metrics.saved(ctx, sub.saves, 1, ended.Usage)
+// FollowedToEnd is to be called when the stream of a submission that Saves has come to the end of its reply.
+func (s *Service) FollowedToEnd(ctx context.Context, saves Layer, ended Reply) {
+	if saves != "" && ended.Status.Terminal() && ended.Status != StatusHeld {
+		s.metrics.saved(ctx, saves, 1, ended.Usage)
 	}
 }

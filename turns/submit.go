@@ -46,11 +46,11 @@ type Submission struct {
 	// Waiting says that the turn is in line, with Position turns before it, and has no reply yet.
 	Waiting  bool
 	Position int
+	// Saves is the layer whose repeat the end of the reply will have answered, for FollowedToEnd; empty where there is none,
+	// or the reply's own run counts it.
+	Saves Layer
 
 	repeats bool // it was known before
-	// saves is the layer whose repeat the end of the reply will have answered, for FollowedToEnd; empty where there is none,
-	// or the reply's own run counts it.
-	saves Layer
 }
 
 // Submit takes a delivery of a user turn. A turn that is known with the same input is attached to its running reply, or

@@ -178,7 +178,7 @@ func (r *run) begin(ctx context.Context, t takeover, row Reply) {
 			r.responseID.Store(&t.call.ResponseID)
 			r.noted = t.call.ResponseID
 		}
-		r.begun = callResult{err: &CallError{Class: ClassAmbiguous, Phase: PhaseWritten, Cause: errOwnerGone}, used: row.Length > 0,
+		r.begun = &callResult{err: &CallError{Class: ClassAmbiguous, Phase: PhaseWritten, Cause: errOwnerGone}, used: row.Length > 0,
 			replyBytes: int(row.Length)}
 	}
 	r.metrics.duplicate(ctx, LayerTakeover)

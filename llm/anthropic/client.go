@@ -66,6 +66,7 @@ func headerOf(key wire.Secret) http.Header {
 
 // Generate implements turns.Generator's method for this endpoint.
 func (c *Client) Generate(ctx context.Context, call turns.Call) iter.Seq2[turns.Delta, error] {
+	model := call.Request.Route.ProviderModel // and not the whole call, which would be kept for as long as it takes
 	return c.http.Stream(ctx, wire.Post{
 		URL:    c.url,
 		Header: c.header,
@@ -76,7 +77,7 @@ func (c *Client) Generate(ctx context.Context, call turns.Call) iter.Seq2[turns.
 		MaySend: call.MaySend,
 	}, wire.Vendor{
 		RequestID:  []string{"Request-Id", "X-Request-Id"},
-		Translator: func() wire.Translator { return &stream{model: call.Request.Route.ProviderModel} },
+		Translator: func() wire.Translator { return &stream{model: model} },
 		Classify:   classify,
 		Extra:      wire.GatewayExtra,
 	})

@@ -79,18 +79,18 @@ var RequestIDs = []string{"X-Request-Id", "X-Goog-Request-Id"}
 
 // Generate implements turns.Generator's method for this endpoint.
 func (c *Client) Generate(ctx context.Context, call turns.Call) iter.Seq2[turns.Delta, error] {
-	route := call.Request.Route
+	model, limits := call.Request.Route.ProviderModel, call.Request.Route.Limits
 	return c.http.Stream(ctx, wire.Post{
-		URL:    URLOf(c.base, methodOf(route.ProviderModel)),
+		URL:    URLOf(c.base, methodOf(model)),
 		Header: c.header,
 		Body:   call.Request.Body,
 		Key:    call.Key,
-		Limits: route.Limits,
+		Limits: limits,
 
 		MaySend: call.MaySend,
 	}, wire.Vendor{
 		RequestID:  RequestIDs,
-		Translator: func() wire.Translator { return &stream{model: route.ProviderModel} },
+		Translator: func() wire.Translator { return &stream{model: model} },
 		Classify:   Classify,
 	})
 }

@@ -59,7 +59,7 @@ type Decoder struct {
 	skipLF     bool
 	begun      bool // the first line was seen, so no byte order mark is expected any more
 
-	names   map[string]string
+	names   []string // few: a stream has not many, and mostly the same
 	name    string
 	id      string
 	data    []byte
@@ -71,7 +71,7 @@ type Decoder struct {
 
 // NewDecoder reads from r. No event may take more than limit bytes; 0 means DefaultMaxEvent.
 func NewDecoder(r io.Reader, limit int) *Decoder {
-	d := &Decoder{names: make(map[string]string)}
+	d := new(Decoder)
 	d.Reset(r, limit)
 	return d
 }
@@ -91,7 +91,7 @@ func (d *Decoder) Reset(r io.Reader, limit int) {
 	}
 	d.shrink()
 	if len(d.names) == knownNames {
-		clear(d.names)
+		d.names = nil
 	}
 	*d = Decoder{r: r, limit: limit, small: small, buf: small, data: data[:0], names: d.names}
 }
@@ -299,12 +299,14 @@ func (d *Decoder) addData(value []byte) error {
 
 // intern keeps the few names a stream repeats, so that an event's name costs no allocation.
 func (d *Decoder) intern(name []byte) string {
-	if known, ok := d.names[string(name)]; ok {
-		return known
+	for _, known := range d.names {
+		if known == string(name) {
+			return known
+		}
 	}
 	s := string(name)
 	if len(d.names) < knownNames && len(s) <= knownName {
-		d.names[s] = s
+		d.names = append(d.names, s)
 	}
 	return s
 }

@@ -127,6 +127,7 @@ func (c *call) run(parent context.Context) error {
 	case resp.StatusCode != http.StatusOK || !isEventStream(resp.Header):
 		return c.failed(ErrNotAStream)
 	}
+	resp.Header = nil // all of it was read that matters, and net/http keeps the response until the end of its body
 	return c.read(resp)
 }
 

@@ -24,9 +24,10 @@ const (
 	handshakeTimeout = 10 * time.Second
 	pingAfter        = 15 * time.Second
 	maxHeaderBytes   = 256 << 10
-	// writeBuffer is room for most requests' headers. A connection keeps it for as long as its answer takes, and a body that is
-	// larger is written past it.
-	writeBuffer  = 2 << 10
+	// A connection keeps its buffers for as long as its answer takes. writeBuffer is room for most requests' headers, and a body
+	// that is larger is written past it. What a fast provider has sent is read by at most readBuffer at a time.
+	writeBuffer  = 1 << 10
+	readBuffer   = 2 << 10
 	maxErrorBody = 64 << 10
 	// errorBodyWait bounds the wait for the body of a bad status: the status alone says enough.
 	errorBodyWait = 5 * time.Second
@@ -97,6 +98,7 @@ func newTransport(dial func(context.Context, string, string) (net.Conn, error)) 
 		IdleConnTimeout:        idleConnTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		WriteBufferSize:        writeBuffer,
+		ReadBufferSize:         readBuffer,
 		DisableCompression:     true, // a compressed stream waits for a full block before it shows a word
 	}
 }
