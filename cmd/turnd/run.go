@@ -160,8 +160,8 @@ func (a *app) announce(ctx context.Context) error {
 	}
 	a.standing.arrive()
 	a.logger.InfoContext(ctx, "serving", "listen", r.Listen, "worker_id", r.WorkerID, "store", a.at.String())
-	if a.models.demo != nil {
-		hint(a.stderr, os.Args[0], r.Listen, a.certs != nil)
+	if a.models.demo != nil && a.cfg.LogFormat == "text" { // nobody reads the others as they come
+		hint(a.stderr, os.Args[0], r.Listen, a.certs != nil, a.cfg.Auth != "none")
 	}
 	return nil
 }
