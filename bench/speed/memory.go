@@ -90,7 +90,7 @@ func (b *bench) hold(s *server, spec load.Spec) (each, left float64, err error) 
 	if _, err := rig.AwaitReady(ctx, p, ready); err != nil {
 		return 0, 0, err
 	}
-	after, err := b.inUse(s)
+	after, err := b.settled(s)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -104,7 +104,7 @@ func (b *bench) hold(s *server, spec load.Spec) (each, left float64, err error) 
 	if err := p.End(syscall.SIGTERM, time.Minute); err != nil {
 		return 0, 0, err
 	}
-	gone, err := b.goneFrom(s)
+	gone, err := b.settled(s)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -114,24 +114,24 @@ func (b *bench) hold(s *server, spec load.Spec) (each, left float64, err error) 
 }
 
 const (
-	// goneLooks bounds how often it is looked whether closed streams are gone, each goneEvery.
-	goneLooks = 30
-	goneEvery = time.Second
-	// goneNear is how near two looks have to be for nothing to change any more.
-	goneNear = 0.01
+	// steadyLooks bounds how often it is looked whether streams are idle, or closed ones gone, each steadyEvery.
+	steadyLooks = 30
+	steadyEvery = time.Second
+	// steadyNear is how near two looks have to be for nothing to change any more.
+	steadyNear = 0.01
 )
 
-// goneFrom is what is in use once no more of it goes.
-func (b *bench) goneFrom(s *server) (now int64, err error) {
+// settled is what is in use once it does not change: what the last opening or closing has left to do is done.
+func (b *bench) settled(s *server) (now int64, err error) {
 	last := int64(0)
-	for range goneLooks {
-		if err := rest(b.ctx, goneEvery); err != nil {
+	for range steadyLooks {
+		if err := rest(b.ctx, steadyEvery); err != nil {
 			return 0, err
 		}
 		if now, err = b.inUse(s); err != nil {
 			return 0, err
 		}
-		if math.Abs(float64(last-now)) < goneNear*float64(last) {
+		if math.Abs(float64(last-now)) < steadyNear*float64(last) {
 			return now, nil
 		}
 		last = now

@@ -32,7 +32,7 @@ type chatCmd struct {
 // Validate checks what flags alone can tell.
 func (c chatCmd) Validate() error {
 	var problems []error
-	if err := c.check(); err != nil {
+	if err := errors.Join(c.check(), checkTenant(c.Tenant)); err != nil {
 		problems = append(problems, err)
 	}
 	if c.Conversation != "" {

@@ -45,7 +45,7 @@ func (d *demo) close(ctx context.Context) error {
 
 // hint tells a person at a terminal what they see, with lines to paste.
 func hint(w io.Writer, program, listen string, secure, keyed bool) {
-	listen = onThisMachine(listen)
+	listen = reachable(listen)
 	chat, plain := addressFlag(listen), "-plaintext"
 	if secure {
 		chat, plain = chat+" --ca ROOTS.pem", "-cacert ROOTS.pem"
@@ -63,15 +63,6 @@ This is a demo: no model runs, every turn gets the same scripted answer. Try it 
 Send the grpcurl line twice: the second time the same reply is replayed, and nobody is called.
 
 `, program, chat, plain, body, listen)
-}
-
-// onThisMachine is where a listener of all addresses is reached from the machine itself.
-func onThisMachine(listen string) string {
-	host, port, err := net.SplitHostPort(listen)
-	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
-		return net.JoinHostPort("127.0.0.1", port)
-	}
-	return listen
 }
 
 // defaultAddress is where turnd chat looks for a service unless told otherwise.

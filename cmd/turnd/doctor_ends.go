@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -174,7 +176,7 @@ func (d *doctor) spool() {
 		d.warn("spool", "set --spool-dir", "there is no place for it: %s", lineOf(err))
 		return
 	}
-	entries, err := os.ReadDir(dir)
+	kept, bad, err := spooled(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		d.ok("spool", "%s is not there yet; `turnd serve` makes it", dir)
@@ -187,23 +189,36 @@ func (d *doctor) spool() {
 		d.fail("spool", "give this user the directory, or set --spool-dir", "%s", lineOf(err))
 		return
 	}
-	kept, bad := 0, 0
-	for _, e := range entries {
-		switch filepath.Ext(e.Name()) {
-		case ".json":
-			kept++
-		case ".bad":
-			bad++
-		}
-	}
 	switch {
 	case bad > 0:
-		d.warn("spool", "see the worker's log for why, and keep the files", "%s holds %d files that could not be read", dir, bad)
+		d.warn("spool", "see the worker's log for why, and keep the files", "%s holds %d files that could not be read, and %d finished replies that the database has not taken",
+			dir, bad, kept)
 	case kept > 0:
 		d.warn("spool", "they are stored once a worker with this spool reaches the database", "%s holds %d finished replies that the database has not taken", dir, kept)
 	default:
 		d.ok("spool", "%s can be written and is empty", dir)
 	}
+}
+
+// mostSpooled bounds the files of a spool that are counted.
+const mostSpooled = 100_000
+
+// spooled counts what waits in a spool, in which each worker has a folder, and what of it could not be read.
+func spooled(dir string) (kept, bad int, err error) {
+	seen := 0
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if seen++; err != nil || seen > mostSpooled {
+			return cmp.Or(err, fs.SkipAll)
+		}
+		switch filepath.Ext(path) {
+		case ".json":
+			kept++
+		case ".bad":
+			bad++
+		}
+		return nil
+	})
+	return kept, bad, err
 }
 
 // writable writes a file that is taken for none of the spool's.

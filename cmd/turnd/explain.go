@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,6 +70,8 @@ func (c explainCmd) run(ctx context.Context, out io.Writer) error {
 		case status.Code(err) == codes.NotFound && !named:
 			return fmt.Errorf("no turn %s began a conversation of its own here: name its conversation too, as in `turnd explain CONVERSATION/%s`",
 				request.GetTurnId(), request.GetTurnId())
+		case status.Code(err) == codes.NotFound:
+			return fmt.Errorf("tenant %s has no such turn: --tenant, or the key of another, names whose it is", cmp.Or(c.Tenant, "of this caller"))
 		case err != nil:
 			return err
 		case c.JSON:

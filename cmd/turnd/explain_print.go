@@ -150,6 +150,14 @@ func heldWords(h *turnsv1.ReplyHeld) string {
 	return fmt.Sprintf("asked for %d times, and again at %s", h.GetLookups(), momentText(h.GetNextLookupTime()))
 }
 
+// codeWords says who gave a code: the breaker's is our own, and nothing was sent then.
+func codeWords(code string) string {
+	if code == "breaker_open" {
+		return "the endpoint's breaker was open"
+	}
+	return "the provider said " + code
+}
+
 func endWords(e *turnsv1.ReplyEnded) (what, how string) {
 	what = strings.ToLower(strings.TrimPrefix(e.GetStatus().String(), "REPLY_STATUS_"))
 	words := []string{}
@@ -157,7 +165,7 @@ func endWords(e *turnsv1.ReplyEnded) (what, how string) {
 		words = append(words, "for "+strings.ToLower(strings.TrimPrefix(r.String(), "ABANDON_REASON_")))
 	}
 	if e.GetProviderCode() != "" {
-		words = append(words, "the provider said "+e.GetProviderCode())
+		words = append(words, codeWords(e.GetProviderCode()))
 	}
 	u := e.GetUsage()
 	words = append(words, fmt.Sprintf("log of %d; %d tokens in, %d out by %s", e.GetLength(),

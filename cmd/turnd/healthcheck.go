@@ -41,12 +41,15 @@ func (c healthcheckCmd) Run(ctx context.Context) error {
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return fmt.Errorf("ask for health: %w", err)
+		return fmt.Errorf("ask for health: %w; --ops-listen is to name the ops listener of a turnd that runs", err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxHealthAnswer))
 	if err != nil {
 		return fmt.Errorf("ask for health: %w", err)
+	}
+	if answer.StatusCode == http.StatusNotFound {
+		return errors.New("there is no health page: --ops-listen is to name the ops listener, not that of the API")
 	}
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("not healthy: %s", strings.ReplaceAll(strings.TrimSpace(string(body)), "\n", ", "))

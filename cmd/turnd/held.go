@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -42,6 +43,19 @@ type heldCmd struct {
 type operatorFlags struct {
 	dialFlags `embed:""`
 	Tenant    string `placeholder:"NAME" help:"Tenant to act for, where the service takes it on trust."`
+}
+
+// check finds what flags alone can tell.
+func (f operatorFlags) check() error { return errors.Join(f.dialFlags.check(), checkTenant(f.Tenant)) }
+
+// checkTenant finds a name that can't be sent: it goes in a header.
+func checkTenant(name string) error {
+	for _, c := range []byte(name) {
+		if c < ' ' || c > '~' {
+			return errors.New("--tenant: must be of printable ASCII characters")
+		}
+	}
+	return nil
 }
 
 // ask makes a connection and calls with it.
@@ -258,6 +272,8 @@ func (c heldCompleteCmd) text(in io.Reader) (string, error) {
 		return "", fmt.Errorf("holds more than %d bytes", maxText)
 	case strings.TrimSpace(string(raw)) == "":
 		return "", errors.New("holds no text")
+	case !utf8.Valid(raw):
+		return "", usageError{errors.New("must be UTF-8")}
 	}
 	return string(raw), nil
 }

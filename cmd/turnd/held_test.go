@@ -87,6 +87,9 @@ func TestHeldRepliesAreListedReleasedAndCompletedFromACommandLine(t *testing.T) 
 	}
 
 	file := filepath.Join(t.TempDir(), "text")
+	notText := filepath.Join(t.TempDir(), "latin1")
+	require.NoError(t, os.WriteFile(notText, []byte("\xe9"), 0o600))
+	require.Contains(t, fails(t, 2, nil, held(append([]string{"complete", "--text-file", notText}, of(second, 1)...)...)...), "--text-file: must be UTF-8")
 	complete := append([]string{"complete", "--text-file", file}, of(second, 1)...)
 	require.Contains(t, fails(t, 1, nil, held(complete...)...), "--text-file")
 	require.NoError(t, os.WriteFile(file, []byte("another text"), 0o600))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,7 +79,7 @@ func (c ledgerCmd) filter(now time.Time) (*turnsv1.LedgerFilter, error) {
 	}
 	class, ok := turnsv1.CallClass_value["CALL_CLASS_"+strings.ToUpper(c.Class)]
 	if f.CallClass = turnsv1.CallClass(class); c.Class != "" && (!ok || class == 0) {
-		problems = append(problems, errors.New("--class: is none of those of the help"))
+		problems = append(problems, errors.New("--class: must be one of "+strings.Join(classNames(), ", ")))
 	}
 	try, ok := turnsv1.CallTry_value["CALL_TRY_"+strings.ToUpper(c.Try)]
 	if f.Try = turnsv1.CallTry(try); c.Try != "" && (!ok || try == 0) {
@@ -94,7 +95,21 @@ func (c ledgerCmd) filter(now time.Time) (*turnsv1.LedgerFilter, error) {
 	if f.EndTime, err = momentOf("--before", c.Before, now); err != nil {
 		problems = append(problems, err)
 	}
+	if f.StartTime != nil && f.EndTime != nil && !f.GetStartTime().AsTime().Before(f.GetEndTime().AsTime()) {
+		problems = append(problems, errors.New("--before: must be later than --since, or the two choose nothing"))
+	}
 	return f, errors.Join(problems...)
+}
+
+// classNames are the classes as --class takes them.
+func classNames() (names []string) {
+	for number, name := range turnsv1.CallClass_name {
+		if number != 0 {
+			names = append(names, strings.ToLower(strings.TrimPrefix(name, "CALL_CLASS_")))
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // momentOf reads a time, or a duration back from now.
@@ -135,7 +150,10 @@ func (c ledgerCmd) list(ctx context.Context, operator turnsv1.OperatorServiceCli
 		page, err := onePage(ctx, operator, &turnsv1.ListProviderCallsRequest{Filter: filter, PageToken: token,
 			PageSize: int32(min(c.Limit-printed, ledgerPage))})
 		if err != nil {
-			return errors.Join(err, lines.flush())
+			if printed > 0 {
+				_ = lines.flush() // what came before is shown, and the error is the reason
+			}
+			return err
 		}
 		for _, call := range page.GetCalls() {
 			if err := lines.print(call); err != nil {

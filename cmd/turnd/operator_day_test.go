@@ -81,7 +81,7 @@ func TestTheLedgerIsListedSummedAndWrittenAsCSV(t *testing.T) {
 	cut := launch(t, nil, p.asks("ledger", "--csv", "--limit", "1")...)
 	require.Equal(t, 0, cut.code())
 	require.Contains(t, cut.err.String(), "CUT after 1 calls")
-	for _, args := range [][]string{{"--limit", "0"}, {"--class", "odd"}, {"--try", "third"}, {"--layer", "x"}, {"--turn", turn}, {"--since", "soon"}, {"--csv", "--sum"}} {
+	for _, args := range [][]string{{"--limit", "0"}, {"--class", "odd"}, {"--try", "third"}, {"--layer", "x"}, {"--turn", turn}, {"--since", "soon"}, {"--since", "24h", "--before", "48h"}, {"--tenant", "\x1b[31m"}, {"--csv", "--sum"}} {
 		fails(t, 2, nil, append([]string{"ledger"}, args...)...)
 	}
 }
@@ -106,6 +106,12 @@ func TestTheDoctorTellsWhatIsWrongAndNoSecret(t *testing.T) {
 			require.Regexp(t, `(?m)^ok +`+line+` `, well)
 		}
 		require.NotContains(t, well, levelFAIL)
+		waits := filepath.Join(dir, "spool", uuid.NewString())
+		require.NoError(t, os.MkdirAll(waits, 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(waits, "a-1.json.bad"), nil, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(waits, "b-1.json.bad"), nil, 0o600))
+		require.Regexp(t, `(?m)^warn +spool .* holds 2 files that could not be read, and 0 finished`, prints(t, flags...))
+		require.NoError(t, os.RemoveAll(waits))
 		var got struct{ Findings []finding }
 		require.NoError(t, json.Unmarshal([]byte(prints(t, append(flags, "--json")...)), &got))
 		require.Greater(t, len(got.Findings), 9)

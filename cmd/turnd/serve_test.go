@@ -159,7 +159,11 @@ func TestScrapersSeeTheSixCountersAndTheGauges(t *testing.T) {
 		require.NotNil(t, last.GetCompleted())
 		require.Equal(t, 3, provider.Counts().Requests)
 
-		status, text := get(t, "http://"+p.ready.Ops+"/metrics")
+		status, text := 0, ""
+		p.until(func() bool { // the store may have been looked at in the middle of a reply
+			status, text = get(t, "http://"+p.ready.Ops+"/metrics")
+			return strings.Contains(text, "\nturnd_oldest_claim_seconds 0\n")
+		})
 		require.Equal(t, 200, status)
 		for _, line := range []string{
 			`turnd_submissions_total{result="new"} 1`,
