@@ -49,12 +49,14 @@ func (d *doctor) database(ctx context.Context) {
 		return
 	}
 	d.ok("database", "Postgres %s at %s takes writes", v.Version, redactURL(d.at.url))
-	d.schema(ctx, withPostgres)
-	d.guards(ctx, s)
+	there := d.schema(ctx, withPostgres)
 	d.durability(ctx, s)
 	d.clock(v)
-	d.vacuum(v)
-	d.inUse(ctx, s)
+	if there {
+		d.guards(ctx, s)
+		d.vacuum(v)
+		d.inUse(ctx, s)
+	}
 }
 
 func (d *doctor) sqlite(ctx context.Context) {
@@ -69,14 +71,15 @@ func (d *doctor) sqlite(ctx context.Context) {
 	}
 	defer func() { _ = s.Close() }() // it was only read
 	d.ok("database", "SQLite file %s", d.at.file)
-	d.schema(ctx, withSQLite)
-	d.guards(ctx, s)
 	d.ok("clock", "the database is a file and goes by this machine's clock")
-	d.inUse(ctx, s)
+	if d.schema(ctx, withSQLite) {
+		d.guards(ctx, s)
+		d.inUse(ctx, s)
+	}
 }
 
-// schema compares the migrations that were applied with this build's.
-func (d *doctor) schema(ctx context.Context, with func(place, func(*migrations.Set) error) error) {
+// schema compares the migrations that were applied with this build's. Before the first of them there is nothing to look at.
+func (d *doctor) schema(ctx context.Context, with func(place, func(*migrations.Set) error) error) (there bool) {
 	var version int64
 	err := with(d.at, func(set *migrations.Set) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, doctorTime)
@@ -96,6 +99,7 @@ func (d *doctor) schema(ctx context.Context, with func(place, func(*migrations.S
 	default:
 		d.ok("schema", "version %d, which is this build's", version)
 	}
+	return version > 0 || !errors.Is(err, migrations.ErrSchemaOld)
 }
 
 // guards are the unique indexes that promises rest on.
@@ -180,7 +184,7 @@ func (d *doctor) inUse(ctx context.Context, p patient) {
 	case err != nil:
 		d.fail("held", "see the lines on the schema", "%s", lineOf(err))
 	case backlog.Held > 0:
-		d.warn("held", "see `turnd held`", "replies of unknown outcome: %d", backlog.Held)
+		d.warn("held", "see `turnd held --tenant NAME`, which shows those of one tenant", "replies of unknown outcome: %d", backlog.Held)
 	default:
 		d.ok("held", "no reply is of unknown outcome")
 	}

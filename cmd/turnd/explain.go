@@ -71,7 +71,7 @@ func (c explainCmd) run(ctx context.Context, out io.Writer) error {
 			return fmt.Errorf("no turn %s began a conversation of its own here: name its conversation too, as in `turnd explain CONVERSATION/%s`",
 				request.GetTurnId(), request.GetTurnId())
 		case status.Code(err) == codes.NotFound:
-			return fmt.Errorf("tenant %s has no such turn: --tenant, or the key of another, names whose it is", cmp.Or(c.Tenant, "of this caller"))
+			return fmt.Errorf("NOT_FOUND: %s has no such turn; --tenant, or another's key, says whose it is", cmp.Or(c.Tenant, "this caller's tenant"))
 		case err != nil:
 			return err
 		case c.JSON:

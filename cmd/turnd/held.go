@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,6 +128,9 @@ func (c heldListCmd) run(ctx context.Context, out, notes io.Writer) error {
 		}
 		if more {
 			defer fmt.Fprintf(notes, "turnd: there are more than %d; raise --limit\n", c.Limit)
+		}
+		if len(replies) == 0 {
+			fmt.Fprintf(notes, "turnd: %s has none; those of others are shown by --tenant, or by their keys\n", cmp.Or(c.Tenant, "this caller's tenant"))
 		}
 		if c.JSON {
 			return printEach(out, replies)

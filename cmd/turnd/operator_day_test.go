@@ -99,6 +99,12 @@ func TestTheDoctorTellsWhatIsWrongAndNoSecret(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, url string) {
 		_, file := fast(t, scripted.DefaultScript(0))
 		dir := t.TempDir()
+		if strings.HasPrefix(url, "postgres") {
+			bare := launch(t, nil, "doctor", "--database-url", url, "--models", file, "--data-dir", dir)
+			require.Equal(t, 1, bare.code())
+			require.Equal(t, 1, strings.Count(bare.out.String(), "\n"+levelFAIL), "before the schema is there, only that it is not: %s", bare.out.String())
+			require.Regexp(t, `(?m)^FAIL +schema .*turnd migrate up`, bare.out.String())
+		}
 		flags := []string{"doctor", "--database-url", url, "--models", file, "--data-dir", dir}
 		serveModels(t, url, file, "--data-dir", dir)
 		well := prints(t, flags...)
